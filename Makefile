@@ -1,0 +1,41 @@
+# Two commands to begin with: `make demo` and `make test`. Both make their own virtual environment.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: help demo test check format benchmark clean
+
+help:  ## what can be made
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "micronet-lm needs Python 3.11 or newer; name one with: make PYTHON=python3.11"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[train,dev]"
+	@touch $@
+
+demo: $(READY)  ## train a tiny model on the embedded corpus and evaluate it
+	$(BIN)/micronet train demo --out runs/demo
+	$(BIN)/micronet evaluate runs/demo --split test
+
+test: check  ## all checks and tests
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+check: $(READY)  ## formatter, linter, strict types, import order
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_architecture.py
+
+format: $(READY)  ## put the sources in order
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+benchmark: $(READY)  ## the side-by-side measurements (minutes)
+	$(BIN)/python benchmarks/corpus.py
+	$(BIN)/python benchmarks/training.py
+
+clean:  ## remove what was made, but no runs and no data
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

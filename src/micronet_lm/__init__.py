@@ -1,0 +1,3 @@
+"""Language models that fit anywhere."""
+
+__version__ = "0.1.0"

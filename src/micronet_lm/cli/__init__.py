@@ -1,0 +1,1 @@
+"""The command `micronet`: one verb a file."""

@@ -1,0 +1,90 @@
+"""`micronet evaluate`: the perplexity of a run's model on a split."""
+
+import argparse
+import json
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from micronet_lm.progress import bar
+
+_EXAMPLE = """example:
+  micronet evaluate runs/demo --split test --json
+"""
+
+
+def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Register the verb."""
+    parser = verbs.add_parser(
+        "evaluate",
+        help="measure a model's perplexity",
+        description=(
+            "Measure the perplexity of a run's model. Every token of the split after the first is "
+            "predicted once, from all tokens before it that the model can reach."
+        ),
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("target", type=Path, metavar="RUN", help="folder of a training run")
+    parser.add_argument(
+        "--split", default="valid", help="train, valid or test (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--checkpoint",
+        choices=["best", "last"],
+        default="best",
+        help="which of the run's checkpoints (default: %(default)s)",
+    )
+    parser.add_argument("--corpus", type=Path, metavar="DIR", help="where the corpus is now")
+    parser.add_argument(
+        "--chunk", type=_positive, default=4032, help="tokens at once; changes only the speed"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=_run)
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError(text)
+    return value
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from micronet_lm.training import Run, evaluate
+
+    run = Run.open(arguments.target)
+    ids = run.corpus(arguments.corpus).split(arguments.split)
+    model = run.model(arguments.checkpoint)
+    with bar(f"Evaluating {arguments.split}", total=len(ids) - 1, unit="tokens") as advance:
+        result = evaluate(model, ids, chunk=arguments.chunk, advance=advance)
+    if arguments.json:
+        report = {
+            "run": str(run.path),
+            "split": arguments.split,
+            "checkpoint": arguments.checkpoint,
+            "parameters": model.parameter_count(),
+            **result.as_json(),
+        }
+        print(json.dumps(report))  # noqa: T201
+        return 0
+    table = Table(box=None, header_style="bold", title=f"{run.path}, {arguments.split} split")
+    for column in ("", "tokens", "share", "loss (nats)"):
+        table.add_column(column, justify="left" if not column else "right")
+    for part in result.bins:
+        loss = "-" if part.loss is None else f"{part.loss:.4f}"
+        share = f"{part.tokens / result.tokens:.1%}"
+        table.add_row(f"words from {part.first:,}", f"{part.tokens:,}", share, loss)
+    table.add_row("all", f"{result.tokens:,}", "100.0%", f"{result.loss:.4f}", style="bold")
+    console = Console()
+    console.print(table)
+    console.print(
+        f"perplexity [bold]{result.perplexity:,.2f}[/bold], {result.bits_per_token:.4f} bits a "
+        f"token, {model.parameter_count():,} parameters, {result.seconds:.1f} s "
+        f"({result.tokens / result.seconds:,.0f} tokens/s)",
+        highlight=False,
+        soft_wrap=True,
+    )
+    return 0

@@ -1,0 +1,67 @@
+"""Reads the words of the command line, runs a verb, and turns errors into one sentence."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+import micronet_lm
+from micronet_lm.cli import corpus, evaluate, presets, train
+from micronet_lm.errors import MicronetError, UsageError
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run `micronet` with the given words, or with those of the process; return the exit code."""
+    try:
+        arguments, rest = _parser().parse_known_args(words)
+        if getattr(arguments, "overrides", None) is None:
+            if rest:
+                raise UsageError(f"'{rest[0]}' is not an option here; see --help")
+        else:
+            arguments.overrides = rest
+        code: int = arguments.run(arguments)
+        sys.stdout.flush()
+    except MicronetError as error:
+        _complain(str(error))
+        return 2 if isinstance(error, UsageError) else 1
+    except KeyboardInterrupt:
+        _complain("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of our output left, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except ModuleNotFoundError as error:
+        if error.name not in {"torch", "tensorboard"}:
+            raise
+        _complain(f"this verb needs {error.name}: pip install 'micronet-lm[train]'")
+        return 1
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        _complain(f"{place}{error.strerror or error}")
+        return 1
+    return code
+
+
+def _complain(sentence: str) -> None:
+    # Under torchrun every process meets the same error; one says it.
+    if os.environ.get("RANK", "0") == "0":
+        sys.stderr.write(f"micronet: {sentence}\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="micronet",
+        description=micronet_lm.__doc__,
+        epilog="'micronet VERB --help' explains a verb and gives an example.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--version", action="version", version=f"micronet {micronet_lm.__version__}"
+    )
+    verbs = parser.add_subparsers(metavar="VERB", required=True)
+    for verb in (corpus, presets, train, evaluate):
+        verb.add(verbs)
+    return parser

@@ -1,0 +1,48 @@
+"""`micronet presets`: the recipes that ship with the package."""
+
+import argparse
+import json
+
+from rich.console import Console
+from rich.table import Table
+
+from micronet_lm.config import dump_recipe, load_recipe, preset_names, preset_summary
+
+_EXAMPLE = """example:
+  micronet presets
+  micronet presets paper/student > my-student.yaml
+"""
+
+
+def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Register the verb."""
+    parser = verbs.add_parser(
+        "presets",
+        help="list the recipes that ship with the package, or print one",
+        description="List the recipes that ship with the package, or print one in full.",
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("name", nargs="?", help="print this recipe, with all its defaults")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    if arguments.name:
+        recipe = load_recipe(arguments.name)
+        text = json.dumps(recipe.model_dump(mode="json")) if arguments.json else dump_recipe(recipe)
+        print(text.rstrip("\n"))  # noqa: T201
+        return 0
+    summaries = {name: preset_summary(name) for name in preset_names()}
+    if arguments.json:
+        print(json.dumps(summaries))  # noqa: T201
+        return 0
+    table = Table(box=None, header_style="bold")
+    table.add_column("preset", no_wrap=True)
+    table.add_column("what it is")
+    for name, summary in summaries.items():
+        table.add_row(name, summary)
+    Console().print(table)
+    return 0

@@ -1,0 +1,28 @@
+"""Documented, frozen types for every stage; strict loading; dotted overrides."""
+
+from micronet_lm.config.loading import (
+    dump_recipe,
+    load_recipe,
+    merge_recipe,
+    parse_recipe,
+    preset_names,
+    preset_summary,
+)
+from micronet_lm.config.overrides import parse_overrides
+from micronet_lm.config.reference import describe_keys
+from micronet_lm.config.sections import CorpusConfig, ModelConfig, Recipe, TrainConfig
+
+__all__ = [
+    "CorpusConfig",
+    "ModelConfig",
+    "Recipe",
+    "TrainConfig",
+    "describe_keys",
+    "dump_recipe",
+    "load_recipe",
+    "merge_recipe",
+    "parse_overrides",
+    "parse_recipe",
+    "preset_names",
+    "preset_summary",
+]

@@ -1,0 +1,148 @@
+"""From a preset's name or a YAML file, plus overrides, to a checked `Recipe`."""
+
+import difflib
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from micronet_lm.config.sections import Recipe
+from micronet_lm.errors import ConfigError
+
+_PRESETS = resources.files("micronet_lm") / "presets"
+
+
+def preset_names() -> list[str]:
+    """Names of the recipes that ship with the package, such as `paper/student`."""
+    with resources.as_file(_PRESETS) as folder:
+        files = folder.rglob("*.yaml")
+        return sorted(file.relative_to(folder).with_suffix("").as_posix() for file in files)
+
+
+def preset_summary(name: str) -> str:
+    """Return what the comment at the top of a preset says."""
+    comment = []
+    for line in _read_text(name).splitlines():
+        if not line.startswith("#"):
+            break
+        comment.append(line.lstrip("# ").rstrip())
+    return " ".join(comment)
+
+
+def load_recipe(name: str, overrides: Mapping[str, Any] | None = None) -> Recipe:
+    """Load a preset by its name or a recipe by its path; `overrides` maps dotted keys to values."""
+    tree = _read_tree(name)
+    for key, value in (overrides or {}).items():
+        _put(tree, key, value)
+    return parse_recipe(tree, origin=name)
+
+
+def merge_recipe(recipe: Recipe, overrides: Mapping[str, Any]) -> Recipe:
+    """Return the recipe with some dotted keys changed."""
+    tree = recipe.model_dump(mode="json")
+    for key, value in overrides.items():
+        _put(tree, key, value)
+    return parse_recipe(tree, origin="recipe")
+
+
+def parse_recipe(tree: Mapping[str, Any], *, origin: str) -> Recipe:
+    """Check a tree of plain values; every mistake becomes one sentence that names `origin`."""
+    try:
+        return Recipe.model_validate(tree)
+    except ValidationError as error:
+        raise ConfigError(f"{origin}: {_sentence(error)}") from None
+
+
+def dump_recipe(recipe: Recipe) -> str:
+    """Write a recipe as YAML that loads to an equal recipe."""
+    return yaml.safe_dump(recipe.model_dump(mode="json"), sort_keys=False)
+
+
+def _read_tree(name: str) -> dict[str, Any]:
+    """Read a recipe's own tree over that of the recipe it names as its `base`."""
+    text = _read_text(name)
+    try:
+        tree = yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{name}: not valid YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(tree, dict):
+        raise ConfigError(f"{name}: a recipe is a mapping of sections, not {type(tree).__name__}")
+    base = tree.pop("base", None)
+    if base is None:
+        return tree
+    if base == name:
+        raise ConfigError(f"{name}: a recipe cannot be its own base")
+    return _merge(_read_tree(str(base)), tree)
+
+
+def _read_text(name: str) -> str:
+    preset = _PRESETS / f"{name}.yaml"
+    if preset.is_file():
+        return preset.read_text(encoding="utf-8")
+    path = Path(name)
+    if path.suffix in {".yaml", ".yml"}:
+        try:
+            return path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{name}: cannot be read: {error}") from None
+    raise ConfigError(
+        f"no preset is called '{name}'{_nearest(name, preset_names())}; "
+        "'micronet presets' lists them, and a file of your own must end in .yaml"
+    )
+
+
+def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in over.items():
+        old = merged.get(key)
+        both = isinstance(old, dict) and isinstance(value, dict)
+        merged[key] = _merge(old, value) if both else value  # type: ignore[arg-type]
+    return merged
+
+
+def _put(tree: dict[str, Any], key: str, value: Any) -> None:
+    *sections, leaf = key.split(".")
+    for section in sections:
+        tree = tree.setdefault(section, {})
+        if not isinstance(tree, dict):
+            raise ConfigError(f"--{key}: '{section}' is a value, not a section")
+    tree[leaf] = value
+
+
+def _sentence(error: ValidationError) -> str:
+    """Say the first of pydantic's findings in one sentence."""
+    finding = error.errors()[0]
+    path = [str(part) for part in finding["loc"]]
+    key = ".".join(path)
+    if finding["type"] == "extra_forbidden":
+        known = _known_keys(path[:-1])
+        return (
+            f"unknown key '{key}'{_nearest(path[-1], known)}; "
+            f"known here are {', '.join(known) or 'none'}"
+        )
+    message = finding["msg"].removeprefix("Value error, ")
+    if not key or finding["type"] == "value_error":
+        return f"{key + ': ' if key else ''}{message}"
+    text = message[0].lower() + message[1:]
+    more = len(error.errors()) - 1
+    return f"{key} = {finding['input']!r}: {text}" + (f" (and {more} more)" if more else "")
+
+
+def _known_keys(path: list[str]) -> list[str]:
+    section: Any = Recipe
+    for part in path:
+        field = section.model_fields.get(part)
+        if field is None:
+            return []
+        section = field.annotation
+        if not hasattr(section, "model_fields"):
+            return []
+    return list(section.model_fields)
+
+
+def _nearest(word: str, known: list[str]) -> str:
+    match = difflib.get_close_matches(word, known, n=1)
+    return f" (did you mean '{match[0]}'?)" if match else ""

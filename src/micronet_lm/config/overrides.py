@@ -1,0 +1,47 @@
+"""Dotted overrides on the command line: `--model.context 129` or `--model.context=129`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import yaml
+
+from micronet_lm.errors import ConfigError
+
+
+def parse_overrides(words: Sequence[str]) -> dict[str, Any]:
+    """Turn the words that a verb did not know into dotted keys and values.
+
+    A value is read as YAML, so that `3500,25000` and `[3500, 25000]` are both lists, `1e-3` is
+    a number and `none` or `null` is nothing.
+    """
+    overrides: dict[str, Any] = {}
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        key, equals, text = word.removeprefix("--").partition("=")
+        if not word.startswith("--") or "." not in key:
+            raise ConfigError(f"'{word}' is not an option here; see --help")
+        if not equals:
+            if not rest:
+                raise ConfigError(f"--{key} needs a value")
+            text = rest.pop(0)
+        overrides[key] = _value(text)
+    return overrides
+
+
+def _value(text: str) -> Any:
+    if text.lower() == "none":
+        return None
+    if "," in text and not text.startswith("["):
+        text = f"[{text}]"
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+    if isinstance(value, str):
+        # YAML 1.1 takes `1e-3` for a word because it has no point.
+        try:
+            return float(value)
+        except ValueError:
+            return value
+    return value

@@ -1,0 +1,21 @@
+"""The recipe's keys as text, from the documentation that stands at each field."""
+
+from typing import Any
+
+from micronet_lm.config.sections import Recipe
+
+
+def describe_keys() -> str:
+    """List all keys with their defaults and meanings, one a line, by section."""
+    lines = []
+    for section, field in Recipe.model_fields.items():
+        kind: Any = field.annotation
+        for key, leaf in kind.model_fields.items():
+            default = leaf.default
+            shown = "" if default is None else f" (default {_plain(default)})"
+            lines.append(f"  --{section}.{key}{shown}\n      {leaf.description}")
+    return "\n".join(lines)
+
+
+def _plain(value: Any) -> str:
+    return ",".join(map(str, value)) or "none" if isinstance(value, tuple) else str(value)

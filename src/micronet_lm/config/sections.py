@@ -1,0 +1,206 @@
+"""The sections of a recipe: frozen, keyword-only, each field documented where it stands.
+
+Contradictions are refused on construction with a sentence that names the value, the limit and
+the remedy. Symbols in parentheses are the paper's.
+"""
+
+from itertools import pairwise
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+
+class Section(BaseModel):
+    """Base of all sections: immutable, no unknown keys, no silent conversions."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        use_attribute_docstrings=True,
+        validate_default=True,
+        allow_inf_nan=False,
+    )
+
+
+class CorpusConfig(Section):
+    """Which text, and how it becomes ids."""
+
+    source: str = "python-docs"
+    """`python-docs`, `wikitext-2`, `wikitext-103`, or a file, folder or glob of UTF-8 text."""
+
+    tokenizer: Literal["wikitext", "word"] | None = None
+    """`wikitext` (white space) or `word` (ordinary text); the source's own when left out."""
+
+    min_count: int | None = Field(default=None, ge=1)
+    """Words seen less often in the training split become `<unk>`; the source's own default."""
+
+    max_vocabulary: int | None = Field(default=None, ge=3)
+    """At most so many entries, `<unk>` and `<eos>` included."""
+
+
+class ModelConfig(Section):
+    """The shape of the transformer and of its adaptive embedding and softmax."""
+
+    vocabulary: int | None = Field(default=None, ge=2)
+    """Number of words; taken from the corpus when there is one."""
+
+    cutoffs: tuple[int, ...] = ()
+    """First word of every bin but the first; none means one bin: a full embedding."""
+
+    embedding_widths: tuple[int, ...] = (256,)
+    """Width of the embedding in every bin; one more than there are cutoffs."""
+
+    width: int = Field(default=256, ge=1)
+    """Width of the hidden states (d_model)."""
+
+    layers: int = Field(default=8, ge=1)
+    """Number of transformer blocks (L)."""
+
+    heads: int = Field(default=8, ge=1)
+    """Attention heads a block (h)."""
+
+    key_width: int = Field(default=24, ge=1)
+    """Width of a head's queries and keys (d_k)."""
+
+    value_width: int = Field(default=24, ge=1)
+    """Width of a head's values (d_v)."""
+
+    ffn_width: int = Field(default=768, ge=1)
+    """Inner width of the feed-forward part (d_ff)."""
+
+    context: int = Field(default=97, ge=1)
+    """Tokens that one layer attends to, the current one included (C)."""
+
+    dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
+    """Share of the embedding's and of every block part's outputs dropped in training."""
+
+    @model_validator(mode="after")
+    def _bins_agree(self) -> Self:
+        bins = len(self.cutoffs) + 1
+        if len(self.embedding_widths) != bins:
+            raise ValueError(
+                f"embedding_widths has {len(self.embedding_widths)} entries but {len(self.cutoffs)}"
+                f" cutoffs make {bins} bins; give one width a bin"
+            )
+        if any(width < 1 for width in self.embedding_widths):
+            raise ValueError(f"embedding_widths {self.embedding_widths} must all be at least 1")
+        if any(low >= high for low, high in pairwise((0, *self.cutoffs))):
+            raise ValueError(f"cutoffs {self.cutoffs} must be positive and strictly increasing")
+        if self.vocabulary is not None and self.cutoffs and self.cutoffs[-1] >= self.vocabulary:
+            raise ValueError(
+                f"the last cutoff {self.cutoffs[-1]} leaves no words for its bin in a vocabulary"
+                f" of {self.vocabulary}; lower the cutoffs or raise the vocabulary"
+            )
+        return self
+
+    @property
+    def reach(self) -> int:
+        """How many tokens a hidden state depends on: L(C−1)+1 (section 3.2)."""
+        return self.layers * (self.context - 1) + 1
+
+    @property
+    def bounds(self) -> tuple[int, ...]:
+        """Edges of the bins: 0, the cutoffs, the vocabulary."""
+        if self.vocabulary is None:
+            raise ValueError("model.vocabulary is not known yet")
+        return (0, *self.cutoffs, self.vocabulary)
+
+
+class TrainConfig(Section):
+    """The one training loop."""
+
+    steps: int = Field(default=200_000, ge=1)
+    """Optimizer steps (T)."""
+
+    batch: int = Field(default=4, ge=1)
+    """Sequences a step, over all processes."""
+
+    window: int = Field(default=1152, ge=1)
+    """Tokens of a sequence that are trained on jointly (C_e)."""
+
+    accumulate: int = Field(default=1, ge=1)
+    """Parts that a process computes its share of the batch in, one by one, to save memory."""
+
+    learning_rate: float = Field(default=1e-3, gt=0.0)
+    """Largest learning rate, reached at the end of the warm-up."""
+
+    final_learning_rate: float = Field(default=0.0, ge=0.0)
+    """Learning rate that the cosine decay ends at."""
+
+    warmup: int = Field(default=1000, ge=0)
+    """Steps over which the learning rate rises linearly from zero."""
+
+    beta1: float = Field(default=0.9, ge=0.0, lt=1.0)
+    """Adam's decay of the mean of gradients."""
+
+    beta2: float = Field(default=0.999, ge=0.0, lt=1.0)
+    """Adam's decay of the mean of squared gradients."""
+
+    weight_decay: float = Field(default=0.0, ge=0.0)
+    """Decoupled decay of all matrices; biases, norms and position tables are spared."""
+
+    clip: float = Field(default=0.25, ge=0.0)
+    """Largest norm of the whole gradient; 0 switches clipping off."""
+
+    seed: int = Field(default=0, ge=0, lt=2**31)
+    """Everything random in a run follows from it."""
+
+    sampling: Literal["random", "stream"] = "random"
+    """`random` windows of the text, or contiguous `stream`s that carry the state along."""
+
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    """Of training's matrix products; `auto` takes bfloat16 where the hardware has it."""
+
+    evaluate_every: int = Field(default=1000, ge=1)
+    """Steps between two evaluations on the validation split; the last step always has one."""
+
+    save_every: int = Field(default=1000, ge=1)
+    """Steps between two checkpoints; the last step always has one."""
+
+    log_every: int = Field(default=10, ge=1)
+    """Steps that one line of the metrics averages over."""
+
+    @model_validator(mode="after")
+    def _parts_agree(self) -> Self:
+        if self.batch % self.accumulate:
+            raise ValueError(
+                f"accumulate {self.accumulate} must divide the batch of {self.batch} sequences"
+            )
+        if self.sampling == "stream" and self.accumulate > 1:
+            raise ValueError(
+                f"accumulate {self.accumulate} goes with random windows only; "
+                "use a smaller batch with sampling: stream"
+            )
+        if self.warmup >= self.steps:
+            raise ValueError(
+                f"warmup {self.warmup} must be shorter than the {self.steps} steps of the run"
+            )
+        if self.final_learning_rate > self.learning_rate:
+            raise ValueError(
+                f"final_learning_rate {self.final_learning_rate} must not exceed "
+                f"learning_rate {self.learning_rate}"
+            )
+        return self
+
+
+class Recipe(Section):
+    """Everything that makes a model. A section that is absent switches its technique off."""
+
+    corpus: CorpusConfig = CorpusConfig()
+    """Which text, and how it becomes ids."""
+
+    model: ModelConfig = ModelConfig()
+    """The shape of the model."""
+
+    train: TrainConfig = TrainConfig()
+    """How the model is trained."""
+
+    @model_validator(mode="after")
+    def _sections_agree(self) -> Self:
+        limit, cutoffs = self.corpus.max_vocabulary, self.model.cutoffs
+        if limit is not None and cutoffs and limit <= cutoffs[-1]:
+            raise ValueError(
+                f"corpus.max_vocabulary {limit} is not above the last of model.cutoffs {cutoffs};"
+                " raise it or lower the cutoffs"
+            )
+        return self

@@ -1,0 +1,94 @@
+"""A few named files out of a folder, a zip or a tar, streamed and never unpacked."""
+
+import lzma
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import IO, NamedTuple
+
+from micronet_lm.errors import CorpusError
+
+_BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError)
+
+
+class Member(NamedTuple):
+    """One file, open for reading until the next one is asked for."""
+
+    name: str
+    stream: IO[bytes]
+    size: int
+    """The bytes of the whole file, as its folder or archive declares them."""
+
+
+def members(
+    place: Path, names: Sequence[str], accept: Callable[[PurePosixPath], bool] = lambda path: True
+) -> Iterator[Member]:
+    """Yield each of the named files once, in the order in which they lie there.
+
+    In an archive a file counts wherever it lies, as long as `accept` agrees to its path; no path
+    of an archive ever reaches the file system. A file that is missing is an error.
+    """
+    missing = set(names)
+
+    def wanted(path: str) -> bool:
+        parsed = PurePosixPath(path)
+        return parsed.name in missing and accept(parsed)
+
+    if place.is_dir():
+        found = _in_folder(place, names)
+    elif zipfile.is_zipfile(place):
+        found = _in_zip(place, wanted)
+    else:
+        found = _in_tar(place, wanted)
+    for member in found:
+        missing.discard(member.name)
+        yield member
+    if missing:
+        absent = ", ".join(name for name in names if name in missing)
+        raise CorpusError(
+            f"{place} holds no {absent}: give a folder, zip or tar with {', '.join(names)}"
+        )
+
+
+@contextmanager
+def readable(place: Path) -> Iterator[None]:
+    """Turn the many ways in which an archive can be broken into one sentence."""
+    try:
+        yield
+    except _BROKEN as error:
+        raise CorpusError(
+            f"{place} is not a readable zip or tar ({error or type(error).__name__}): "
+            "delete it and fetch it again"
+        ) from error
+
+
+def _in_folder(place: Path, names: Sequence[str]) -> Iterator[Member]:
+    for path in (place / name for name in names if (place / name).is_file()):
+        with path.open("rb") as stream:
+            yield Member(path.name, stream, path.stat().st_size)
+
+
+def _in_zip(place: Path, wanted: Callable[[str], bool]) -> Iterator[Member]:
+    with zipfile.ZipFile(place) as archive:
+        for entry in archive.infolist():
+            if entry.is_dir() or not wanted(entry.filename):
+                continue
+            if entry.flag_bits & 1:
+                raise CorpusError(f"{place} is encrypted: give an archive without a password")
+            with archive.open(entry) as stream:
+                yield Member(PurePosixPath(entry.filename).name, stream, entry.file_size)
+
+
+def _in_tar(place: Path, wanted: Callable[[str], bool]) -> Iterator[Member]:
+    # Read as a stream: going back in a compressed tar would mean to decompress it again.
+    with tarfile.open(place, "r|*") as archive:
+        for entry in archive:
+            if not entry.isfile() or not wanted(entry.name):
+                continue
+            stream = archive.extractfile(entry)
+            if stream is not None:
+                with stream:
+                    yield Member(PurePosixPath(entry.name).name, stream, entry.size)

@@ -1,0 +1,61 @@
+"""Bytes to text, about a mebibyte of whole lines at a time."""
+
+from collections.abc import Iterator
+from typing import IO, NamedTuple
+
+from micronet_lm.errors import CorpusError
+
+BLOCK = 1 << 20  # bytes read at once: the memory a pass over a corpus needs, but for long lines
+
+
+class Block(NamedTuple):
+    """Some whole lines of one split."""
+
+    split: str
+    text: str
+    """The lines without trailing white space, each with its newline."""
+    size: int
+    """The bytes that were read for it."""
+
+
+def read_blocks(
+    stream: IO[bytes], split: str, *, name: str, start: int = 0, size: int | None = None
+) -> Iterator[Block]:
+    """Read UTF-8 lines from a stream that stands at byte `start` of the file called `name`.
+
+    `size` is the number of bytes to read, None for all. The last line gets a newline if it has
+    none, so that every line of a corpus ends in `<eos>`.
+    """
+    held: list[bytes] = []  # the begin of a line whose end has not been read
+    left = size
+    while data := stream.read(BLOCK if left is None else min(BLOCK, left)):
+        if left is not None:
+            left -= len(data)
+        cut = data.rfind(b"\n") + 1
+        if not cut:
+            held.append(data)
+            continue
+        whole = b"".join([*held, data[:cut]])
+        held = [data[cut:]] if cut < len(data) else []
+        yield Block(split, _lines(whole, name, start), len(whole))
+        start += len(whole)
+    if left:
+        raise CorpusError(f"{name} lost {left} bytes while it was read: build the corpus again")
+    if held:
+        whole = b"".join(held)
+        yield Block(split, _lines(whole + b"\n", name, start), len(whole))
+
+
+def _lines(data: bytes, name: str, start: int) -> str:
+    """Decode lines; drop the white space at their ends and a byte order mark at the file's."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        at = start + error.start
+        raise CorpusError(
+            f"{name} is not UTF-8: byte {data[error.start]:#04x} at offset {at} cannot be decoded; "
+            "convert the file to UTF-8 or leave it out"
+        ) from error
+    if start == 0:
+        text = text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
+    return "\n".join(map(str.rstrip, text.split("\n")))

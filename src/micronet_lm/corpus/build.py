@@ -1,0 +1,159 @@
+"""Text to a corpus on disk in two passes: count the words, then write their ids.
+
+Memory is bounded by the distinct words (and the longest line), not by the length of the text.
+"""
+
+import hashlib
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from micronet_lm.corpus.manifest import (
+    VOCABULARY,
+    FileRecord,
+    Manifest,
+    Settings,
+    fingerprint,
+    split_file,
+)
+from micronet_lm.corpus.source import Source, find_source
+from micronet_lm.corpus.splits import SPLITS, Ratio
+from micronet_lm.corpus.store import Corpus
+from micronet_lm.corpus.tokenizers import Tokenizer
+from micronet_lm.corpus.tokenizers import tokenizer as find_tokenizer
+from micronet_lm.corpus.vocabulary import EOS, UNK, Vocabulary, check_limits
+from micronet_lm.corpus.writer import claim, clear, split_files
+from micronet_lm.errors import CorpusError
+from micronet_lm.progress import bar
+
+
+def build_corpus(
+    source: str,
+    out: Path | str,
+    *,
+    tokenizer: str | None = None,
+    from_path: Path | str | None = None,
+    min_count: int | None = None,
+    max_vocabulary: int | None = None,
+    split: Ratio | None = None,
+    force: bool = False,
+    downloads: Path | str | None = None,
+) -> Corpus:
+    """Build the corpus folder `out` from a source and open it.
+
+    `source` is `python-docs`, `wikitext-2`, `wikitext-103`, or a file, folder or pattern of UTF-8
+    text. `from_path` tells where a published corpus lies already; else its zip is fetched into
+    `downloads` (the folder that holds `out`). What is None takes the default that suits the
+    source. `force` replaces a corpus that is there.
+    """
+    out = Path(out)
+    try:
+        chosen = find_source(
+            source,
+            from_path=None if from_path is None else Path(from_path).expanduser(),
+            split=split,
+            downloads=out.parent if downloads is None else Path(downloads),
+        )
+        settings = Settings(
+            source=source,
+            tokenizer=find_tokenizer(tokenizer or chosen.default_tokenizer).name,
+            min_count=chosen.default_min_count if min_count is None else min_count,
+            max_vocabulary=max_vocabulary,
+            split=chosen.ratio,
+        )
+        check_limits(settings.min_count, max_vocabulary)
+        claim(out, settings, force=force)
+        _build(chosen, out, settings)
+    except OSError as error:
+        raise CorpusError(
+            f"cannot build {out} ({error}): see to the files' permissions and the space on the disk"
+        ) from error
+    return Corpus.open(out)
+
+
+@dataclass
+class Counts:
+    """What the first pass learns."""
+
+    words: Counter[str] = field(default_factory=Counter)
+    """How often each token occurs in the train split."""
+    tokens: Counter[str] = field(default_factory=Counter)
+    """The tokens of each split."""
+    text_bytes: Counter[str] = field(default_factory=Counter)
+    """The bytes of each split."""
+
+
+def count(source: Source, tokenizer: Tokenizer) -> Counts:
+    """Count the tokens of every split and the words of the train split."""
+    counts = Counts()
+    with bar("Counting words", source.size, unit="B") as advance:
+        for split, text, size in source.blocks():
+            tokens = tokenizer.tokens(text)
+            counts.tokens[split] += len(tokens)
+            counts.text_bytes[split] += size
+            if split == "train":
+                counts.words.update(tokens)
+            advance(size)
+    return counts
+
+
+def encode(
+    source: Source, tokenizer: Tokenizer, vocabulary: Vocabulary, tokens: Counter[str], out: Path
+) -> tuple[dict[str, FileRecord], Counter[str]]:
+    """Write the ids of every split; return the files' records and each split's `<unk>`."""
+    unknown: Counter[str] = Counter()
+    with (
+        bar("Writing ids", source.size, unit="B") as advance,
+        split_files(out, vocabulary.dtype, tokens) as files,
+    ):
+        for split, text, size in source.blocks():
+            ids = vocabulary.encode(tokenizer.tokens(text))
+            files[split].append(ids)
+            unknown[split] += int(np.count_nonzero(ids == vocabulary.id(UNK)))
+            advance(size)
+        records = {split_file(split): files[split].finish() for split in SPLITS}
+    return records, unknown
+
+
+def _build(source: Source, out: Path, settings: Settings) -> None:
+    tokenizer = find_tokenizer(settings.tokenizer)
+    counts = count(source, tokenizer)
+    _check_content(counts, settings)
+    source.check(settings.tokenizer, counts.tokens, len(counts.words.keys() | {UNK, EOS}))
+    vocabulary = Vocabulary.from_counts(
+        counts.words, min_count=settings.min_count, max_vocabulary=settings.max_vocabulary
+    )
+    clear(out)  # only now: a build that fails on its text leaves the old corpus as it was
+    files, unknown = encode(source, tokenizer, vocabulary, counts.tokens, out)
+    vocabulary.save(out / VOCABULARY)
+    data = vocabulary.to_bytes()
+    files[VOCABULARY] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    Manifest(
+        **asdict(settings),
+        dtype=str(vocabulary.dtype),
+        words=vocabulary.size,
+        tokens=_by_split(counts.tokens),
+        unknown=_by_split(unknown),
+        text_bytes=_by_split(counts.text_bytes),
+        documents=source.documents,
+        files=files,
+        fingerprint=fingerprint(files, settings.tokenizer),
+    ).save(out)
+
+
+def _check_content(counts: Counts, settings: Settings) -> None:
+    """Refuse a corpus or a split without anything in it."""
+    if not counts.tokens.total() or not counts.words.keys() - {EOS}:
+        raise CorpusError(f"{settings.source} holds no words to learn from: give more text")
+    for split in SPLITS:
+        if not counts.tokens[split]:
+            raise CorpusError(
+                f"the {split} split of {settings.source} would have no tokens: give it a larger "
+                "share with --split, or more text"
+            )
+
+
+def _by_split(counter: Counter[str]) -> dict[str, int]:
+    return {split: counter[split] for split in SPLITS}

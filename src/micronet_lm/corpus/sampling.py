@@ -1,0 +1,89 @@
+"""Which tokens a training step sees: random windows of the text, or contiguous streams.
+
+Both are functions of the seed and the step alone. Nothing has to be saved for a run to go on
+where it was, and every process can take its own rows of the same global batch.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from micronet_lm.errors import CorpusError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """Some sequences of one step's batch."""
+
+    inputs: NDArray[np.int64]
+    """(B, T) words to read."""
+
+    targets: NDArray[np.int64]
+    """(B, T) words to predict: the inputs moved on by one."""
+
+    starts: NDArray[np.int64]
+    """(B) places of the first input in the split."""
+
+    fresh: bool
+    """Whether the sequences do not continue those of the step before."""
+
+
+class Sampler:
+    """Batches of a fixed shape from a split's ids."""
+
+    def __init__(
+        self,
+        ids: NDArray[np.unsignedinteger],
+        *,
+        sampling: Literal["random", "stream"],
+        batch: int,
+        window: int,
+        seed: int,
+    ) -> None:
+        self._ids = ids
+        self._batch, self._window, self._seed = batch, window, seed
+        self._random = sampling == "random"
+        # A stream needs one more token than its inputs; random tiles may move by up to a window.
+        needed = 2 * window if self._random else batch * window + 1
+        if len(ids) < needed:
+            remedy = "train.window" if self._random else "train.batch or train.window"
+            raise CorpusError(
+                f"the split has {len(ids):,} tokens, but {sampling} windows of {window:,} "
+                f"in a batch of {batch} need {needed:,}; lower {remedy}"
+            )
+        self._order: tuple[int, NDArray[np.int64]] | None = None
+
+    def rows(self, step: int, first: int = 0, count: int | None = None) -> Rows:
+        """Rows `first` to `first + count` of the batch of `step` (all rows by default)."""
+        wanted = range(first, first + (self._batch if count is None else count))
+        if self._random:
+            starts = [self._random_start(step * self._batch + row) for row in wanted]
+            fresh = True
+        else:
+            length = (len(self._ids) - 1) // self._batch
+            turn = step % (length // self._window)
+            starts = [row * length + turn * self._window for row in wanted]
+            fresh = turn == 0
+        windows = np.stack([self._ids[s : s + self._window + 1] for s in starts]).astype(np.int64)
+        return Rows(
+            inputs=windows[:, :-1],
+            targets=windows[:, 1:],
+            starts=np.array(starts, dtype=np.int64),
+            fresh=fresh,
+        )
+
+    def _random_start(self, number: int) -> int:
+        """Start of the number-th window of the run.
+
+        An epoch lays tiles of one window each over the text, all moved by the same random amount,
+        and visits them in random order: no token is seen twice before all others were seen once.
+        """
+        tiles = (len(self._ids) - self._window) // self._window
+        epoch, turn = divmod(number, tiles)
+        if self._order is None or self._order[0] != epoch:
+            random = np.random.default_rng([self._seed, epoch])
+            shift = random.integers(self._window)
+            self._order = (epoch, shift + self._window * random.permutation(tiles))
+        return int(self._order[1][turn])

@@ -1,0 +1,108 @@
+"""A corpus on disk: three arrays of ids, a vocabulary and a manifest, opened without a copy."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from micronet_lm.corpus.manifest import FILES, VOCABULARY, Manifest, split_file
+from micronet_lm.corpus.npy import npy_header
+from micronet_lm.corpus.splits import SPLITS
+from micronet_lm.corpus.tokenizers import TOKENIZERS, Tokenizer, tokenizer
+from micronet_lm.corpus.vocabulary import Ids, Vocabulary
+from micronet_lm.errors import CorpusError
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Corpus:
+    """A complete corpus; its splits are memory-mapped, so opening costs next to nothing."""
+
+    path: Path
+    """The folder."""
+    manifest: Manifest
+    """How it was made, and its numbers."""
+    vocabulary: Vocabulary
+    """The words of the ids."""
+    tokenizer: Tokenizer
+    """The way from text to words."""
+    _splits: dict[str, Ids]
+
+    @classmethod
+    def open(cls, path: Path | str) -> "Corpus":
+        """Open a corpus folder after a check of every file's size; hashes are not computed."""
+        path = Path(path)
+        manifest = Manifest.load(path)
+        for name in FILES:
+            _check_size(path / name, manifest.files[name]["bytes"])
+        if manifest.tokenizer not in TOKENIZERS:
+            raise CorpusError(
+                f"the corpus {path} was built with the tokenizer {manifest.tokenizer!r}, which "
+                f"this program does not have: build it again with {' or '.join(TOKENIZERS)}"
+            )
+        vocabulary = Vocabulary.load(path / VOCABULARY)
+        if (vocabulary.size, str(vocabulary.dtype)) != (manifest.words, manifest.dtype):
+            raise _damaged(
+                path / VOCABULARY,
+                f"{vocabulary.size} words, ids of type {vocabulary.dtype}, instead of "
+                f"{manifest.words} words, ids of type {manifest.dtype}",
+            )
+        return cls(
+            path=path,
+            manifest=manifest,
+            vocabulary=vocabulary,
+            tokenizer=tokenizer(manifest.tokenizer),
+            _splits={split: _open_split(path, split, manifest, vocabulary) for split in SPLITS},
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        """One hash of the ids, the words and the tokenizer."""
+        return self.manifest.fingerprint
+
+    def split(self, name: str) -> Ids:
+        """Give the ids of `train`, `valid` or `test`, mapped from disk and read-only."""
+        try:
+            return self._splits[name]
+        except KeyError:
+            raise CorpusError(
+                f"a corpus has no split {name!r}: choose one of {', '.join(SPLITS)}"
+            ) from None
+
+    def tokens(self, name: str) -> int:
+        """Give the number of tokens of a split."""
+        return len(self.split(name))
+
+    def encode(self, text: str) -> Ids:
+        """Turn text into ids as the corpus was turned; no `<eos>` is added at the end."""
+        return self.vocabulary.encode(self.tokenizer.tokens(text))
+
+    def decode(self, ids: ArrayLike) -> str:
+        """Turn ids into text; an id outside the vocabulary is refused."""
+        return self.tokenizer.join(self.vocabulary.decode(ids))
+
+
+def _open_split(folder: Path, split: str, manifest: Manifest, vocabulary: Vocabulary) -> Ids:
+    path = folder / split_file(split)
+    dtype, length = vocabulary.dtype, manifest.tokens[split]
+    header = npy_header(dtype, length)
+    with path.open("rb") as file:
+        same = file.read(len(header)) == header
+    if not same or path.stat().st_size != len(header) + length * dtype.itemsize:
+        raise _damaged(path, f"not {length} ids of type {dtype}")
+    return np.memmap(path, dtype=dtype, mode="r", offset=len(header), shape=(length,))
+
+
+def _check_size(path: Path, expected: int) -> None:
+    try:
+        found = path.stat().st_size
+    except FileNotFoundError:
+        raise _damaged(path, "missing") from None
+    if found != expected:
+        raise _damaged(path, f"{found} bytes instead of {expected}")
+
+
+def _damaged(path: Path, why: str) -> CorpusError:
+    return CorpusError(
+        f"{path} does not fit its manifest ({why}): build the corpus again with --force"
+    )

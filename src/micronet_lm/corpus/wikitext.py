@@ -1,0 +1,115 @@
+"""WikiText-2 and WikiText-103: where they are published, and how to know that they are whole.
+
+Merity et al. (2016), "Pointer Sentinel Mixture Models", https://arxiv.org/abs/1609.07843.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from micronet_lm.corpus.archives import members, readable
+from micronet_lm.corpus.blocks import Block, read_blocks
+from micronet_lm.corpus.download import fetch
+from micronet_lm.corpus.splits import SPLITS
+from micronet_lm.errors import CorpusError
+
+FILES = {f"wiki.{split}.tokens": split for split in SPLITS}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """What is known about a published corpus."""
+
+    address: str
+    """Where its zip is fetched from."""
+    bytes: Mapping[str, int]
+    """The size of each split's file, where known."""
+    tokens: Mapping[str, int]
+    """The tokens of each split, `<eos>` for each line included."""
+    words: int
+    """The distinct tokens of the train split."""
+
+
+PUBLISHED = {
+    "wikitext-2": Published(
+        address="https://wikitext.smerity.com/wikitext-2-v1.zip",
+        bytes={"train": 10_797_148, "valid": 1_121_681, "test": 1_256_449},
+        tokens={"train": 2_088_628, "valid": 217_646, "test": 245_569},
+        words=33_278,
+    ),
+    "wikitext-103": Published(
+        address="https://wikitext.smerity.com/wikitext-103-v1.zip",
+        bytes={"valid": 1_142_309, "test": 1_281_077},  # train is checked by its tokens
+        tokens={"train": 103_227_021, "valid": 217_646, "test": 245_569},
+        words=267_735,
+    ),
+}
+
+
+class WikiText:
+    """A published corpus, from a place on this machine or from its address."""
+
+    default_tokenizer = "wikitext"
+    default_min_count = 1  # rare words are `<unk>` in the published text already
+    ratio = None
+
+    def __init__(self, name: str, *, place: Path | None, downloads: Path) -> None:
+        self.name = name
+        self.documents: Mapping[str, int] | None = None
+        self._published = PUBLISHED[name]
+        self._downloads = downloads
+        self._place = None if place is None else find_place(name, place)
+        sizes = self._published.bytes
+        self.size: int | None = sum(sizes.values()) if set(sizes) == set(SPLITS) else None
+
+    def blocks(self) -> Iterator[Block]:
+        """Read the three files in the order in which they lie, fetching them first if need be."""
+        if self._place is None:
+            address = self._published.address
+            self._place = fetch(address, self._downloads / address.rpartition("/")[2])
+        place, others = self._place, PUBLISHED.keys() - {self.name}
+
+        def accept(path: PurePosixPath) -> bool:
+            return others.isdisjoint(path.parts)  # an archive may hold both corpora
+
+        with readable(place):
+            for member in members(place, tuple(FILES), accept):
+                split = FILES[member.name]
+                self._check_one("bytes", split, self._published.bytes.get(split), member.size)
+                name = f"{place}/{member.name}"
+                yield from read_blocks(member.stream, split, name=name, size=member.size)
+
+    def check(self, tokenizer: str, tokens: Mapping[str, int], words: int) -> None:
+        """Compare counts with the published ones, as far as the tokenizer is the published one."""
+        if tokenizer != self.default_tokenizer:
+            return
+        for split in SPLITS:
+            self._check_one("tokens", split, self._published.tokens[split], tokens[split])
+        self._check_one("distinct words", "train", self._published.words, words)
+
+    def _check_one(self, what: str, split: str, expected: int | None, found: int) -> None:
+        if expected not in (None, found):
+            raise CorpusError(
+                f"the {split} split of {self.name} should have {expected:,} {what} but "
+                f"{self._place} has {found:,}: give the published files, whole"
+            )
+
+
+def find_place(name: str, place: Path) -> Path:
+    """Give the folder or archive at `place` that holds a corpus."""
+    if place.is_file():
+        return place
+    if not place.is_dir():
+        raise CorpusError(
+            f"there is no file or folder {place}: give --from the folder, zip or tar of {name}"
+        )
+    for folder in (place, place / name):
+        if any((folder / file).is_file() for file in FILES):
+            return folder
+    archives = sorted([*place.glob(f"{name}*.zip"), *place.glob(f"{name}*.tar*")])
+    if not archives:
+        raise CorpusError(
+            f"{place} holds neither {', '.join(FILES)} nor an archive {name}*.zip or {name}*.tar*: "
+            "give --from another place, or leave it out to download"
+        )
+    return archives[0]

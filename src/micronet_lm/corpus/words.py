@@ -1,0 +1,121 @@
+"""The tokenizer `word`: ordinary text to words and back, without losing a space.
+
+Between a token and the one before it there is a default spacing: none at the start of a line,
+none before closing punctuation, none after an opening bracket, otherwise one space. A token
+whose real spacing differs carries the mark `￭` in front, which flips the default, so that
+`join(tokens(text)) == text` for every text whose white space is single spaces and newlines
+(any other white space comes back as one space)::
+
+    f(x) is "good", isn't it?   →   f ￭( x ) is " ￭good ￭" , isn't it ?
+
+A space that no word follows (at the end of a line) is the lone mark `￭`. The character `￭`
+itself is spelled `￭￭`, flipped `￭￭￭`, always one character a token.
+"""
+
+import re
+from collections.abc import Sequence
+from itertools import chain
+
+from micronet_lm.corpus.vocabulary import EOS
+
+FLIP = "\N{HALFWIDTH BLACK SQUARE}"
+OPENING = "([{"
+CLOSING = ",.;:!?)]}%"
+
+_WORD = r"\d+(?:[.,]\d+)*(?!\w)|\w+(?:['’]\w+)*"
+
+# One piece of text: openings and line ends, then one word or one run of punctuation. A piece
+# swallows everything that changes the default spacing of what follows, so the tokens of a piece
+# depend on the piece alone and can be remembered.
+_OPEN = re.escape(OPENING)
+_PIECE = re.compile(
+    r" ?[A-Za-z]\w*+(?:['’]\w+)*+|"  # the common case first: it is met nine times in ten
+    rf"[^\S\n]*+(?:[{_OPEN}\n][^\S\n]*+)*+(?:{_WORD}|[^\w\s{_OPEN}]++)?+"
+)
+# The same text atom by atom: a line end, or optional white space and one token's characters.
+_ATOM = re.compile(rf"\n|([^\S\n]*)({_WORD}|{FLIP}|([^\w\s])\3*|(?=\n|\Z))")
+
+_LIMIT = 1 << 20  # pieces remembered: bounds the memory on text that never repeats
+
+
+class WordTokenizer:
+    """Words, numbers and runs of punctuation, reversible; see the module's text."""
+
+    name = "word"
+
+    def __init__(self) -> None:
+        self._pieces = _Pieces()
+
+    def tokens(self, text: str) -> list[str]:
+        """Split text; every newline becomes `<eos>`."""
+        if len(self._pieces) > _LIMIT:
+            self._pieces.clear()
+        # Text begins like a line: as if after a newline, whose `<eos>` is dropped again.
+        pieces = _PIECE.findall("\n" + text)
+        tokens = list(chain.from_iterable(map(self._pieces.__getitem__, pieces)))
+        del tokens[0]
+        return tokens
+
+    def join(self, tokens: Sequence[str]) -> str:
+        """Put tokens together again, with the spacing that their marks tell."""
+        parts: list[str] = []
+        before = "\n"
+        for token in tokens:
+            if token == EOS:
+                parts.append("\n")
+                before = "\n"
+                continue
+            flipped, text = _unmark(token)
+            if _space_by_default(before, text) != flipped:
+                parts.append(" ")
+                before = " "
+            if text:
+                parts.append(text)
+                before = text
+        return "".join(parts)
+
+
+class _Pieces(dict[str, tuple[str, ...]]):
+    """Remembers the tokens of each piece of text that was met."""
+
+    def __missing__(self, piece: str) -> tuple[str, ...]:
+        tokens = tuple(_tokens_of(piece))
+        self[piece] = tokens
+        return tokens
+
+
+def _tokens_of(piece: str) -> list[str]:
+    tokens: list[str] = []
+    before = "x"  # any word: a piece that follows a line end or an opening contains it
+    for atom in _ATOM.finditer(piece):
+        if atom[0] == "\n":
+            tokens.append(EOS)
+            before = "\n"
+            continue
+        space, text = bool(atom[1]), atom[2]
+        flip = space != _space_by_default(before, text)
+        if text:
+            # The mark's own character is spelled with one mark more than its spacing needs.
+            tokens.append(FLIP * flip + FLIP * (text == FLIP) + text)
+            before = text
+        elif flip:
+            tokens.append(FLIP)
+    return tokens
+
+
+def _space_by_default(before: str, text: str) -> bool:
+    """Whether a space stands between two tokens that carry no mark."""
+    if not text or before == "\n" or before[-1] in OPENING:
+        return False
+    return text[0] not in CLOSING
+
+
+def _unmark(token: str) -> tuple[bool, str]:
+    """Whether a token's spacing is flipped, and its text."""
+    if not token.startswith(FLIP):
+        return False, token
+    if token == FLIP:
+        return True, ""
+    if token == FLIP * 2:
+        return False, FLIP
+    return True, token.removeprefix(FLIP) if token != FLIP * 3 else FLIP

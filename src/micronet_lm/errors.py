@@ -1,0 +1,40 @@
+"""The exceptions that a user may meet, each with one sentence that says what to do.
+
+::
+
+    MicronetError            the work failed: exit code 1
+    ├── UsageError           the words on the command line were wrong: exit code 2
+    │   └── ConfigError      a recipe has an unknown key, a wrong value or a contradiction
+    ├── CorpusError          text that cannot become a corpus, or a corpus that cannot be read
+    │   └── DownloadError    a corpus that cannot be fetched
+    ├── RunError             a run folder or checkpoint that is missing, foreign or damaged
+    └── NonFiniteLossError   training diverged
+"""
+
+
+class MicronetError(Exception):
+    """Base of every error that ends in one sentence instead of a traceback."""
+
+
+class UsageError(MicronetError):
+    """The command line asks for something that does not exist."""
+
+
+class ConfigError(UsageError):
+    """A recipe that cannot be used: unknown key, wrong value, contradiction."""
+
+
+class CorpusError(MicronetError):
+    """Text that cannot become a corpus, or a corpus folder that cannot be read."""
+
+
+class DownloadError(CorpusError):
+    """A published corpus that cannot be fetched."""
+
+
+class RunError(MicronetError):
+    """A run folder or checkpoint that is missing, foreign or damaged."""
+
+
+class NonFiniteLossError(MicronetError):
+    """Training met a loss that is not a number."""

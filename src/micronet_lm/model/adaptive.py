@@ -1,0 +1,121 @@
+"""Adaptive embedding and adaptive softmax with tied tables (section 3.3; Baevski & Auli 2018).
+
+Words are sorted by frequency and cut into bins. A bin's table is as wide as its words deserve; a
+projection brings it to the model's width and, for the softmax, a second one brings hidden states
+to the table's width. The first bin also holds one entry for each other bin, so that the
+probability of a word in bin i > 0 is that of its bin times that of the word within the bin.
+No cutoffs make one bin: a full embedding and a full softmax.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from micronet_lm.config import ModelConfig
+from micronet_lm.model.logsumexp import linear_logsumexp
+
+
+class AdaptiveEmbedding(nn.Module):
+    """Word ids to vectors of the model's width."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.bounds = config.bounds
+        self.width = config.width
+        self.tables = nn.ParameterList(
+            torch.empty(high - low, width)  # (V, E)
+            for (low, high), width in zip(
+                pairwise(self.bounds), config.embedding_widths, strict=True
+            )
+        )
+        self.projections = nn.ModuleList(
+            _projection(e, self.width) for e in config.embedding_widths
+        )
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Map ids (B, T) to (B, T, D)."""
+        if len(self.tables) == 1:
+            embedded: Tensor = self.projections[0](F.embedding(ids, self.tables[0]))
+            return embedded
+        flat = ids.flatten()
+        places, vectors = [], []
+        for low, high, table, projection in zip(
+            self.bounds, self.bounds[1:], self.tables, self.projections, strict=False
+        ):
+            place = torch.nonzero((flat >= low) & (flat < high)).squeeze(1)
+            places.append(place)
+            vectors.append(projection(F.embedding(flat[place] - low, table)))
+        order = torch.cat(places)
+        inverse = torch.empty_like(order)
+        inverse[order] = torch.arange(len(order), device=order.device)
+        return torch.cat(vectors).index_select(0, inverse).view(*ids.shape, self.width)
+
+
+class AdaptiveSoftmax(nn.Module):
+    """Hidden states to probabilities of words; the tables are the embedding's."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.bounds = config.bounds
+        first, tails = config.embedding_widths[0], len(config.cutoffs)
+        self.projections = nn.ModuleList(
+            _projection(config.width, e) for e in config.embedding_widths
+        )
+        self.biases = nn.ParameterList(
+            torch.empty(high - low) for low, high in pairwise(self.bounds)
+        )
+        self.tail_weight = nn.Parameter(torch.empty(tails, first))  # (bins − 1, E)
+        self.tail_bias = nn.Parameter(torch.empty(tails))
+
+    def log_probability(self, hidden: Tensor, words: Tensor, tables: Sequence[Tensor]) -> Tensor:
+        """Log-probability of one word for each hidden state: (N, D), (N) → (N) in fp32.
+
+        A tail bin is computed only for the words that lie in it.
+        """
+        first, weight, bias = self._first_bin(hidden, tables)
+        # In the first bin a word of tail i is looked up as the entry that stands for its bin.
+        entry = words
+        for tail, low in enumerate(self.bounds[1:-1]):
+            entry = torch.where(words >= low, self.bounds[1] + tail, entry)
+        result = _logit(first, entry, weight, bias) - linear_logsumexp(first, weight, bias)
+        for tail, (low, high) in enumerate(pairwise(self.bounds[1:]), start=1):
+            place = torch.nonzero((words >= low) & (words < high)).squeeze(1)
+            # An empty bin is computed too, on nothing: so every weight always has a gradient, and
+            # the optimizer's steps do not depend on how a batch is spread over processes.
+            x = self.projections[tail](hidden.index_select(0, place))
+            table, bias, word = tables[tail], self.biases[tail], words[place] - low
+            within = _logit(x, word, table, bias) - linear_logsumexp(x, table, bias)
+            result = result.index_add(0, place, within)
+        return result
+
+    def log_distribution(self, hidden: Tensor, tables: Sequence[Tensor]) -> Tensor:
+        """Log-probabilities of all words: (N, D) → (N, V)."""
+        first, weight, bias = self._first_bin(hidden, tables)
+        head = F.log_softmax(F.linear(first, weight, bias), dim=-1)
+        cut = self.bounds[1]
+        parts = [head[:, :cut]]
+        for tail, (table, bias) in enumerate(zip(tables[1:], self.biases[1:], strict=True)):
+            x = self.projections[tail + 1](hidden)
+            within = F.log_softmax(F.linear(x, table, bias), dim=-1)
+            parts.append(within + head[:, cut + tail : cut + tail + 1])
+        return torch.cat(parts, dim=1)
+
+    def _first_bin(self, hidden: Tensor, tables: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+        """The projected states, weights and biases of the first bin with its entries for tails."""
+        weight = torch.cat([tables[0], self.tail_weight])
+        bias = torch.cat([self.biases[0], self.tail_bias])
+        return self.projections[0](hidden), weight, bias
+
+
+def _projection(source: int, target: int) -> nn.Module:
+    """A linear map without bias, or nothing when the widths already agree."""
+    return nn.Identity() if source == target else nn.Linear(source, target, bias=False)
+
+
+def _logit(x: Tensor, words: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """weight_w · x + bias_w for one word w a row: (N, E), (N) → (N)."""
+    rows = F.embedding(words, weight)  # (N, E)
+    return (x.to(rows.dtype) * rows).sum(dim=-1) + bias[words]

@@ -1,0 +1,116 @@
+"""The one training loop. Techniques plug in through `plugins`; none has a loop of its own."""
+
+import os
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+import torch
+
+from micronet_lm.config import Recipe, TrainConfig
+from micronet_lm.corpus import Corpus
+from micronet_lm.training.evaluation import perplexity
+from micronet_lm.training.interruption import Interruption, deferred_interruption
+from micronet_lm.training.metrics import Metrics, ProgressLine
+from micronet_lm.training.plugins import Objective, Plugin, next_word_loss
+from micronet_lm.training.processes import Processes, joined_processes
+from micronet_lm.training.run import Run
+from micronet_lm.training.trainer import Trainer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How a call of `train` ended."""
+
+    finished: bool
+    """False when somebody interrupted it."""
+
+    step: int
+    """Finished steps."""
+
+    best_loss: float | None
+    """Smallest validation loss."""
+
+    best_step: int | None
+    """Finished steps when it was reached."""
+
+    seconds: float
+    """Time spent in training steps, over all sittings."""
+
+
+def train(
+    run: Run,
+    recipe: Recipe,
+    corpus: Corpus,
+    *,
+    objective: Objective = next_word_loss,
+    plugins: Sequence[Plugin] = (),
+    quiet: bool = False,
+) -> Outcome:
+    """Train in `run`'s folder, from its last checkpoint if there is one, until the last step.
+
+    `recipe.model.vocabulary` must be the corpus's. Ctrl-C saves and returns an unfinished outcome.
+    Under `torchrun` every process calls this and gets the same outcome.
+    """
+    make_deterministic()
+    with (
+        joined_processes() as processes,
+        deferred_interruption() as interruption,
+        run.locked() if processes.leads else nullcontext(),
+    ):
+        trainer = Trainer(run, recipe, corpus, processes, objective, plugins)
+        line = ProgressLine(recipe.train.steps, quiet=quiet or not processes.leads)
+        with Metrics(run.path, step=trainer.progress.step, silent=not processes.leads) as metrics:
+            finished = _steps(trainer, recipe.train, metrics, line, processes, interruption)
+        progress = trainer.progress
+        del trainer  # with what it exchanges gradients through, before the processes part
+    return Outcome(
+        finished=finished,
+        step=progress.step,
+        best_loss=progress.best_loss,
+        best_step=progress.best_step,
+        seconds=progress.seconds,
+    )
+
+
+def _steps(
+    trainer: Trainer,
+    config: TrainConfig,
+    metrics: Metrics,
+    line: ProgressLine,
+    processes: Processes,
+    interruption: Interruption,
+) -> bool:
+    """Do all steps that are left; return False when somebody asked to stop before the last."""
+    while trainer.progress.step < config.steps:
+        values = trainer.step()
+        step = trainer.progress.step
+        last = step == config.steps
+        pace = config.batch * config.window / values.pop("seconds")
+        line.show(step, loss=values["loss"], tokens_per_second=pace)
+        if last or step % config.log_every == 0:
+            loss = trainer.take_mean_loss()
+            values |= {"loss": loss, "perplexity": perplexity(loss), "tokens_per_second": pace}
+            metrics.write("train", step, values)
+        if last or step % config.evaluate_every == 0:
+            result = trainer.evaluate()
+            if result is not None:
+                metrics.write("valid", step, result.as_json())
+                best = "  (best)" if trainer.progress.best_step == step else ""
+                line.say(f"step {step:,}  validation perplexity {result.perplexity:,.2f}{best}")
+        # All processes must leave after the same step, whichever of them was asked to.
+        (asked,) = processes.mean([float(interruption.requested)])
+        if last or asked > 0 or step % config.save_every == 0:
+            trainer.save()
+        if asked > 0 and not last:
+            line.end()
+            return False
+    return True
+
+
+def make_deterministic() -> None:
+    """Make torch's results repeatable to the bit on the same machine."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True)
+    # Filling fresh memory would cost a pass over it; nothing here reads what was not written.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]

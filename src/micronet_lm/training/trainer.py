@@ -1,0 +1,226 @@
+"""One step after another: what is trained, what is carried from step to step, what is saved.
+
+A step is a function of the weights, the optimizer's means, the streams' state, the seed and the
+step's number. All but the seed are in `last.safetensors`, so a run that was killed goes on to the
+same bits as one that was not.
+"""
+
+import math
+import time
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from micronet_lm.config import Recipe
+from micronet_lm.corpus import Corpus
+from micronet_lm.corpus.sampling import Sampler
+from micronet_lm.errors import ConfigError, NonFiniteLossError
+from micronet_lm.model import LanguageModel, StreamState
+from micronet_lm.training.checkpoint import (
+    Checkpoint,
+    Progress,
+    load_model,
+    model_tensors,
+    read_checkpoint,
+    write_checkpoint,
+)
+from micronet_lm.training.evaluation import Evaluation, evaluate
+from micronet_lm.training.optimizer import Optimizer
+from micronet_lm.training.plugins import Batch, Objective, Plugin
+from micronet_lm.training.precision import autocast
+from micronet_lm.training.processes import Processes
+from micronet_lm.training.run import Run
+from micronet_lm.training.schedule import learning_rate
+
+
+class Trainer:
+    """A model in training, in one of the processes that train it."""
+
+    def __init__(
+        self,
+        run: Run,
+        recipe: Recipe,
+        corpus: Corpus,
+        processes: Processes,
+        objective: Objective,
+        plugins: Sequence[Plugin],
+    ) -> None:
+        config = recipe.train
+        self._rows, rest = divmod(config.batch, processes.count * config.accumulate)
+        if rest:
+            raise ConfigError(
+                f"train.batch {config.batch} cannot be shared by {processes.count} processes in "
+                f"{config.accumulate} parts each; make it a multiple of "
+                f"{processes.count * config.accumulate}"
+            )
+        self._run, self._config, self._processes = run, config, processes
+        self._valid = corpus.split("valid")
+        self._sampler = Sampler(
+            corpus.split("train"),
+            sampling=config.sampling,
+            batch=config.batch,
+            window=config.window,
+            seed=config.seed,
+        )
+        torch.manual_seed(config.seed)
+        self.model = LanguageModel(recipe.model).to(processes.device)
+        self._optimizer = Optimizer(self.model, config)
+        self._plugins = plugins
+        self._stream: StreamState | None = None
+        self.progress = Progress()
+        if run.last.is_file():
+            self._load(read_checkpoint(run.last))
+        self._loss: nn.Module = _Loss(self.model, objective)
+        if processes.count > 1:
+            self._loss = DistributedDataParallel(self._loss)
+        for plugin in plugins:
+            plugin.start(self.model, self.progress.step)
+
+    def step(self) -> dict[str, float]:
+        """Do one optimizer step; return its loss, gradient norm, learning rate and seconds."""
+        begin = time.perf_counter()
+        number, config, processes = self.progress.step, self._config, self._processes
+        rate = learning_rate(config, number)
+        seeds = np.random.SeedSequence([config.seed, number, processes.rank])
+        torch.manual_seed(int(seeds.generate_state(1, np.uint64)[0]))
+        self.model.train()
+
+        loss, hidden, batches = 0.0, [], []
+        for part in range(config.accumulate):
+            batch, fresh = self._batch(number, part)
+            last = part == config.accumulate - 1
+            with nullcontext() if last else self._no_sync():
+                with autocast(config.precision, processes.device):
+                    part_loss, states, stream = self._loss(batch, None if fresh else self._stream)
+                (part_loss / config.accumulate).backward()
+            loss += float(part_loss.detach()) / config.accumulate
+            hidden.append(states.detach())
+            batches.append(batch)
+        self._stream = stream.detach()
+
+        (loss,) = processes.mean([loss])
+        norm = self._optimizer.step(rate) if math.isfinite(loss) else math.nan
+        if not math.isfinite(norm):
+            raise NonFiniteLossError(self._divergence(number, rate, loss))
+        for plugin in self._plugins:
+            for states, batch in zip(hidden, batches, strict=True):
+                plugin.after_step(self.model, states, batch)
+
+        seconds = time.perf_counter() - begin
+        self.progress = replace(
+            self.progress,
+            step=number + 1,
+            pending_loss=self.progress.pending_loss + loss,
+            pending_steps=self.progress.pending_steps + 1,
+            seconds=self.progress.seconds + seconds,
+        )
+        return {"loss": loss, "gradient_norm": norm, "learning_rate": rate, "seconds": seconds}
+
+    def take_mean_loss(self) -> float:
+        """Return the mean loss since the last call, over all sittings of the run."""
+        mean = self.progress.pending_loss / self.progress.pending_steps
+        self.progress = replace(self.progress, pending_loss=0.0, pending_steps=0)
+        return mean
+
+    def evaluate(self) -> Evaluation | None:
+        """Measure the validation split, and keep the model if it is the best so far.
+
+        The leader evaluates and the other processes wait for its loss; they return nothing.
+        """
+        result = evaluate(self.model, self._valid) if self._processes.leads else None
+        loss = self._processes.share(result.loss if result else 0.0)
+        best = self.progress.best_loss
+        if best is None or loss < best:
+            self.progress = replace(self.progress, best_loss=loss, best_step=self.progress.step)
+            if self._processes.leads:
+                write_checkpoint(self._run.best, model_tensors(self.model), self.progress)
+        return result
+
+    def save(self) -> None:
+        """Write everything that the next step depends on."""
+        tensors = model_tensors(self.model)
+        tensors |= {f"optimizer.{name}": t for name, t in self._optimizer.tensors().items()}
+        for plugin in self._plugins:
+            tensors |= {f"plugin.{plugin.name}.{n}": t for n, t in plugin.tensors().items()}
+        if self._config.sampling == "stream" and self._stream is not None:
+            tensors |= {f"stream.{n}": t for n, t in _stream_tensors(self._stream, self._processes)}
+        if self._processes.leads:
+            write_checkpoint(self._run.last, tensors, self.progress)
+
+    def _load(self, checkpoint: Checkpoint) -> None:
+        load_model(self.model, checkpoint, self._run.last)
+        self._optimizer.load(checkpoint.part("optimizer"))
+        for plugin in self._plugins:
+            plugin.load(checkpoint.part(f"plugin.{plugin.name}"))
+        self._stream = _load_stream(checkpoint.part("stream"), self._processes, self._rows)
+        self.progress = checkpoint.progress
+
+    def _batch(self, step: int, part: int) -> tuple[Batch, bool]:
+        first = (self._processes.rank * self._config.accumulate + part) * self._rows
+        rows = self._sampler.rows(step, first, self._rows)
+        device = self._processes.device
+        batch = Batch(
+            inputs=torch.from_numpy(rows.inputs).to(device),
+            targets=torch.from_numpy(rows.targets).to(device),
+            starts=torch.from_numpy(rows.starts).to(device),
+            step=step,
+        )
+        return batch, rows.fresh
+
+    def _no_sync(self) -> Any:
+        """Leave out the exchange of gradients that only the last part of a batch needs."""
+        if isinstance(self._loss, DistributedDataParallel):
+            return self._loss.no_sync()
+        return nullcontext()
+
+    def _divergence(self, number: int, rate: float, loss: float) -> str:
+        what = "the gradient" if math.isfinite(loss) else f"the loss ({loss})"
+        last = self._run.last
+        good = f"the last good checkpoint is {last}" if last.is_file() else "no checkpoint is saved"
+        return (
+            f"step {number + 1}: {what} is not finite at learning rate {rate:.3g}; {good}; "
+            f"go on from it with a lower rate: micronet train --resume {self._run.path} "
+            f"--train.learning_rate {self._config.learning_rate / 2:.3g}"
+        )
+
+
+class _Loss(nn.Module):
+    """The model with its objective, as the one module whose gradients processes exchange."""
+
+    def __init__(self, model: LanguageModel, objective: Objective) -> None:
+        super().__init__()
+        self.model = model
+        self.objective = objective
+
+    def forward(
+        self, batch: Batch, state: StreamState | None
+    ) -> tuple[Tensor, Tensor, StreamState]:
+        hidden, state = self.model(batch.inputs, state)
+        return self.objective(self.model, hidden, batch), hidden, state
+
+
+def _stream_tensors(stream: StreamState, processes: Processes) -> list[tuple[str, Tensor]]:
+    """Everybody's streams, as one process would have them: the checkpoint does not tell."""
+    named = [("seen", torch.tensor(stream.seen))]
+    for layer, (key, value) in enumerate(zip(stream.keys, stream.values, strict=True)):
+        named.append((f"keys.{layer}", processes.gather(key)))
+        named.append((f"values.{layer}", processes.gather(value)))
+    return named
+
+
+def _load_stream(tensors: dict[str, Tensor], processes: Processes, rows: int) -> StreamState | None:
+    if not tensors:
+        return None
+    own = slice(processes.rank * rows, (processes.rank + 1) * rows)
+    layers = range(sum(1 for name in tensors if name.startswith("keys.")))
+    return StreamState(
+        keys=tuple(tensors[f"keys.{layer}"][own].to(processes.device) for layer in layers),
+        values=tuple(tensors[f"values.{layer}"][own].to(processes.device) for layer in layers),
+        seen=int(tensors["seen"]),
+    )

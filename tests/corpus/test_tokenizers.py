@@ -1,0 +1,108 @@
+import re
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from micronet_lm.corpus import tokenizer
+from micronet_lm.errors import UsageError
+
+word = tokenizer("word")
+wikitext = tokenizer("wikitext")
+
+# Text rich in what the tokenizer treats specially, and any other text.
+special = st.text(
+    alphabet=st.sampled_from(" \n\t\u00a0￭ab_9'’.,;:!?()[]{}%=-\"<>é中٣"), max_size=60
+)
+anything = special | st.text(max_size=60)
+
+
+def with_simple_space(text: str) -> str:
+    """The text with every run of other white space as one space, as the contract has it."""
+    return re.sub(r"[^\S\n]+", " ", text)
+
+
+@given(anything)
+@example("( a")
+@example(" \n \n( \n")
+@example("￭ ￭￭a￭.￭ ")
+@example("1.5.x 1,000.25 3rd x1 12.5px")
+def test_word_gives_the_text_back(text: str) -> None:
+    plain = with_simple_space(text)
+    assert word.join(word.tokens(plain)) == plain
+    assert word.tokens(text) == word.tokens(plain)
+
+
+@given(anything)
+def test_word_tokens_are_never_empty_and_hold_no_white_space(text: str) -> None:
+    tokens = word.tokens(text)
+    assert all(token and not any(map(str.isspace, token)) for token in tokens)
+    assert tokens.count("<eos>") == text.count("\n")
+    assert "<unk>" not in tokens
+
+
+@given(anything, anything)
+def test_word_lines_are_independent(first: str, second: str) -> None:
+    # Blocks of lines are tokenized apart: where they are cut must not matter.
+    together = word.tokens(f"{first}\n{second}")
+    assert together == word.tokens(first + "\n") + word.tokens(second)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ('f(x) is "good", isn\'t it?', 'f ￭( x ) is " ￭good ￭" , isn\'t it ?'),
+        ("It cost 1,000.50 dollars.", "It cost 1,000.50 dollars ."),
+        ("snake_case __init__ x86 3rd", "snake_case __init__ x86 3rd"),
+        ("wait... what?!", "wait ... what ? !"),
+        ("a , b", "a ￭, b"),
+        ("[ a ]", "[ ￭a ￭]"),
+        ("well-known", "well ￭- ￭known"),
+        ("==== a==b", "==== a ￭== ￭b"),
+        ("50% off", "50 % off"),
+        ("Case CASE case", "Case CASE case"),
+        (" a\n b ", "￭a <eos> ￭b ￭"),
+        ("<eos> <unk>", "< ￭eos ￭> < ￭unk ￭>"),
+        ("￭ a￭￭", "￭￭ a ￭￭￭ ￭￭￭"),
+        ("", ""),
+    ],
+)
+def test_word_tokens(text: str, tokens: str) -> None:
+    assert word.tokens(text) == tokens.split()
+
+
+def test_word_joins_what_a_model_writes() -> None:
+    # Words that no tokenizing would give in this order still have a spelling.
+    assert word.join(["The", "<unk>", "￭", "(", "<unk>", ")", ".", "<eos>", "￭"]) == (
+        "The <unk>  (<unk>).\n "
+    )
+
+
+def test_word_forgets_pieces_rather_than_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("micronet_lm.corpus.words._LIMIT", 10)
+    fresh = type(word)()
+    for number in range(30):
+        text = f"piece{number} (other{number})"
+        assert fresh.join(fresh.tokens(text)) == text
+    assert len(vars(fresh)["_pieces"]) < 20
+
+
+def test_wikitext_splits_at_white_space() -> None:
+    tokens = wikitext.tokens(" = Title = \n \n a\tb\u00a0c <unk>\n")
+    assert tokens == ["=", "Title", "=", "<eos>", "<eos>", "a", "b", "c", "<unk>", "<eos>"]
+    assert wikitext.tokens("no line end") == ["no", "line", "end"]
+
+
+def test_wikitext_joins_with_spaces_and_newlines() -> None:
+    assert wikitext.join(["a", "b", "<eos>", "<eos>", "x<eos>y", "<eos>"]) == "a b\n\nx<eos>y\n"
+
+
+@given(st.lists(st.lists(st.text("ab.<", min_size=1)), min_size=1))
+def test_wikitext_gives_the_text_back(lines: list[list[str]]) -> None:
+    text = "\n".join(map(" ".join, lines))
+    assert wikitext.join(wikitext.tokens(text)) == text
+
+
+def test_unknown_tokenizer() -> None:
+    with pytest.raises(UsageError, match=r"no tokenizer 'bpe': choose one of wikitext, word"):
+        tokenizer("bpe")

@@ -1,0 +1,38 @@
+import pytest
+import torch
+
+from micronet_lm.model import logsumexp as module
+from micronet_lm.model.logsumexp import linear_logsumexp
+
+
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize(("count", "words"), [(7, 1000), (1, 3), (300, 700), (0, 5)])
+def test_value_and_gradients(
+    monkeypatch: pytest.MonkeyPatch, keep: bool, count: int, words: int
+) -> None:
+    monkeypatch.setattr(module, "KEEP_BYTES", 1 << 30 if keep else 0)
+    monkeypatch.setattr(module, "PIECE_BYTES", 4096)  # several pieces
+    random = torch.Generator().manual_seed(count)
+    x, weight, bias = (
+        (3 * torch.randn(shape, generator=random, dtype=torch.float64)).requires_grad_()
+        for shape in ((count, 6), (words, 6), (words,))
+    )
+    ours = linear_logsumexp(x, weight, bias)
+    theirs = torch.logsumexp(x @ weight.T + bias, dim=-1)
+    torch.testing.assert_close(ours, theirs)
+    scale = torch.randn(count, generator=random, dtype=torch.float64)
+    for mine, yours in zip(
+        torch.autograd.grad((ours * scale).sum(), (x, weight, bias)),
+        torch.autograd.grad((theirs * scale).sum(), (x, weight, bias)),
+        strict=True,
+    ):
+        torch.testing.assert_close(mine, yours)
+
+
+def test_large_logits_do_not_overflow() -> None:
+    x = torch.full((2, 1), 1e4, requires_grad=True)
+    weight = torch.tensor([[1.0], [0.5]])
+    result = linear_logsumexp(x, weight, torch.zeros(2))
+    torch.testing.assert_close(result, torch.full((2,), 1e4))
+    result.sum().backward()
+    torch.testing.assert_close(x.grad, torch.ones(2, 1))

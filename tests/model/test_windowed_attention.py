@@ -1,0 +1,65 @@
+"""Windowed attention against the same thing computed directly, with a mask over all keys."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from micronet_lm.model import windowed_attention as module
+from micronet_lm.model.windowed_attention import windowed_attention
+
+
+def direct(q: Tensor, k: Tensor, v: Tensor, positions: Tensor, missing: int) -> Tensor:
+    time, context = q.shape[1], positions.shape[1]
+    scores = torch.einsum("bthk,bshk->bhts", q, k)
+    by_position = torch.einsum("bthk,kc->bhtc", q, positions)
+    t = torch.arange(time)[:, None]
+    s = torch.arange(k.shape[1])[None, :]
+    column = s - t  # the s-th key is the (s − t)-th of query t's window
+    inside = (column >= 0) & (column < context) & (s >= missing)
+    index = column.clamp(0, context - 1).expand(*scores.shape[:2], -1, -1)
+    scores = scores + by_position.gather(-1, index)
+    scores = scores.masked_fill(~inside, float("-inf"))
+    return torch.einsum("bhts,bshv->bthv", scores.softmax(-1), v)
+
+
+def inputs(batch: int, time: int, context: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    random = torch.Generator().manual_seed(time * 100 + context)
+    heads, key, value = 2, 5, 3
+
+    def draw(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=random, dtype=torch.float64).requires_grad_()
+
+    return (
+        draw(batch, time, heads, key),
+        draw(batch, context - 1 + time, heads, key),
+        draw(batch, context - 1 + time, heads, value),
+        draw(key, context),
+    )
+
+
+@pytest.mark.parametrize("time", [1, 3, 48, 49, 97, 200])
+@pytest.mark.parametrize("context", [1, 2, 7, 49, 60])
+@pytest.mark.parametrize("share_missing", [0.0, 0.5, 1.0])
+def test_equals_the_direct_computation(time: int, context: int, share_missing: float) -> None:
+    tensors = inputs(2, time, context)
+    missing = int(share_missing * (context - 1))
+    ours = windowed_attention(*tensors, missing)
+    theirs = direct(*tensors, missing)
+    torch.testing.assert_close(ours, theirs)
+    weight = torch.randn_like(theirs)
+    for mine, yours in zip(
+        torch.autograd.grad((ours * weight).sum(), tensors),
+        torch.autograd.grad((theirs * weight).sum(), tensors),
+        strict=True,
+    ):
+        torch.testing.assert_close(mine, yours)
+
+
+def test_block_size_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    tensors = inputs(2, 70, 20)
+    results = []
+    for block in (1, 19, 20, 64):
+        monkeypatch.setattr(module, "BLOCK", block)
+        results.append(windowed_attention(*tensors, 0))
+    for other in results[1:]:
+        torch.testing.assert_close(other, results[0])

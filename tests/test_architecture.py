@@ -1,0 +1,107 @@
+"""The shape of the package: imports go downward only, and running a model never needs torch."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "src" / "micronet_lm"
+
+# What each room may import, besides itself and everything below. Rooms on one line are neighbours
+# that do not know each other.
+LAYERS: list[set[str]] = [
+    {"errors"},
+    {"files", "progress"},
+    {"config"},
+    {"corpus", "accounting", "artifact", "model"},
+    {"training", "runtime"},
+    {"compression"},
+    {"pipeline"},
+    {"report", "serve", "interop"},
+    {"cli"},
+    {"__main__"},
+]
+LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
+TORCH_FREE = {"errors", "files", "progress", "config", "corpus", "accounting", "artifact"}
+TORCH_FREE |= {"runtime", "serve"}
+
+
+def modules() -> Iterator[tuple[str, Path]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        relative = path.relative_to(PACKAGE)
+        room = relative.parts[0].removesuffix(".py")
+        if room != "__init__":
+            yield room, path
+
+
+def imported_modules(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            assert node.module is not None
+            names.add(node.module)
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def rooms_of(names: set[str]) -> set[str]:
+    parts = [name.split(".") for name in names]
+    return {p[1] for p in parts if p[0] == "micronet_lm" and len(p) > 1 and p[1] in LEVEL}
+
+
+@pytest.mark.parametrize(
+    ("room", "path"), list(modules()), ids=lambda value: str(value).split("lm/")[-1]
+)
+def test_imports_go_downward_only(room: str, path: Path) -> None:
+    assert room in LEVEL, f"{room} has no place in the design; give it one in LAYERS"
+    for other in rooms_of(imported_modules(path)) - {room}:
+        assert LEVEL[other] < LEVEL[room], f"{path.name} in {room} imports {other}"
+
+
+def test_the_torch_free_rooms_never_name_torch() -> None:
+    for room, path in modules():
+        if room in TORCH_FREE:
+            assert not {n for n in imported_modules(path) if n.split(".")[0] == "torch"}, path
+
+
+def test_only_the_rooms_that_exist_are_listed_as_torch_free() -> None:
+    assert set(LEVEL) >= TORCH_FREE
+
+
+def test_torch_is_not_imported_by_the_torch_free_verbs() -> None:
+    """In a real process: help, presets and corpora come without torch."""
+    script = (
+        "import sys; sys.modules['torch'] = None\n"  # importing it now fails
+        "import micronet_lm, micronet_lm.corpus, micronet_lm.config, micronet_lm.cli.main as m\n"
+        "assert m.main(['presets', 'paper/student', '--json']) == 0\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_verb_that_needs_torch_says_so_without_it() -> None:
+    script = (
+        "import sys; sys.modules['torch'] = None\n"
+        "import micronet_lm.cli.main as m\n"
+        "sys.exit(m.main(['train', 'demo', '--out', 'never']))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr == "micronet: this verb needs torch: pip install 'micronet-lm[train]'\n"
+
+
+def test_files_hold_one_idea() -> None:
+    """A file past 400 lines is two ideas."""
+    long = {p.name: len(p.read_text("utf-8").splitlines()) for _, p in modules()}
+    assert {name: lines for name, lines in long.items() if lines > 400} == {}
