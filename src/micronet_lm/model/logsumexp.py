@@ -1,9 +1,9 @@
 """log Σ exp(W x + b) over a bin's words, in bounded memory and with few passes over the logits.
 
 The log-probability of a word is its own logit, a dot product, minus this number; so the loss needs
-no other pass over a bin. The gradient is softmax(W x + b). It is kept from the forward pass while
-it is small; otherwise the logits are computed again, piece by piece of the words, each piece small
-enough to stay in the processor's cache.
+no other pass over a bin. The gradient is softmax(W x + b). While it is small it is kept from the
+forward pass; otherwise it is computed again. Either way the logits come in pieces that stay in the
+processor's cache between the product, the softmax and the next product.
 """
 
 from typing import Any
@@ -12,10 +12,13 @@ import torch
 from torch import Tensor
 
 KEEP_BYTES = 128 << 20
-"""Logits up to this size are kept for the backward pass instead of being computed again."""
+"""A softmax of up to so many bytes as fp32 is kept for the backward pass."""
+
+BLOCK_BYTES = 24 << 20
+"""What is kept is kept in blocks of so many bytes: larger ones come fresh from the system."""
 
 PIECE_BYTES = 4 << 20
-"""Size that the logits of one piece are cut to."""
+"""Size that the logits are cut to, so that they stay in the processor's cache."""
 
 
 def linear_logsumexp(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -35,46 +38,85 @@ class _LinearLogSumExp(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
         count, words = len(x), len(weight)
-        # Without anybody to keep them for (evaluation), small pieces are always faster.
+        room = _Room(x)
         if any(ctx.needs_input_grad) and 4 * count * words <= KEEP_BYTES:
-            total, exponentials = _exponentials(x, weight)
-            softmax = exponentials.div_(exponentials.sum(dim=-1, keepdim=True)).to(x.dtype)
-            ctx.save_for_backward(x, weight, total, softmax)
-            return total
-        pieces = _pieces(count, words)
-        parts = [_exponentials(x, weight[piece])[0] for piece in pieces]
-        total = torch.logsumexp(torch.stack(parts), dim=0)
-        ctx.save_for_backward(x, weight, total)
+            totals, kept = [], []
+            for block in _pieces(count, words, BLOCK_BYTES):
+                softmax = x.new_empty(len(x[block]), words)
+                totals += [
+                    room.softmax(x[block][piece], weight, out=softmax[piece])
+                    for piece in _pieces(len(softmax), words, PIECE_BYTES)
+                ]
+                kept.append(softmax)
+            ctx.save_for_backward(x, weight, *kept)
+            return torch.cat(totals)
+        # Pieces of words: each has its own total, and the totals have theirs.
+        pieces = _pieces(words, count, PIECE_BYTES)
+        by_piece = torch.stack([room.softmax(x, weight[piece]) for piece in pieces])
+        total = torch.logsumexp(by_piece, dim=0)  # (pieces, N) → (N)
+        ctx.save_for_backward(x, weight)
+        ctx.shares = (by_piece - total).exp_().to(x.dtype)
         return total
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
-        x, weight, total, *kept = ctx.saved_tensors
+        x, weight, *kept = ctx.saved_tensors
+        count, words = len(x), len(weight)
         gradient = gradients[0].to(x.dtype).unsqueeze(1)  # (N, 1)
-        scaled = x * gradient  # scaling x instead of the softmax saves a pass over the latter
+        # Scaling x and the results by the gradient saves scaling the much larger softmax.
         if kept:
-            (softmax,) = kept
-            return torch.mm(softmax, weight).mul_(gradient), torch.mm(softmax.mT, scaled)
-        d_x = torch.zeros_like(x)
-        d_weight = torch.empty_like(weight)
-        for piece in _pieces(len(x), len(weight)):
-            logits = torch.mm(x, weight[piece].mT)
-            softmax = logits.sub_(total.unsqueeze(1)).exp_()  # (N, piece)
-            torch.mm(softmax.mT, scaled, out=d_weight[piece])
-            d_x.addmm_(softmax, weight[piece])
-        return d_x.mul_(gradient), d_weight
+            d_x, d_weight = torch.empty_like(x), torch.zeros_like(weight)
+            for block, softmax in zip(_pieces(count, words, BLOCK_BYTES), kept, strict=True):
+                torch.mm(softmax, weight, out=d_x[block])
+                d_weight.addmm_(softmax.mT, x[block] * gradient[block])
+            return d_x.mul_(gradient), d_weight
+        d_x, d_weight = torch.zeros_like(x), torch.empty_like(weight)
+        room = _Room(x)
+        pieces = _pieces(words, count, PIECE_BYTES)
+        for piece, share in zip(pieces, ctx.shares, strict=True):
+            softmax = room.take("kept", count, len(weight[piece]), x.dtype)
+            room.softmax(x, weight[piece], out=softmax)
+            scale = gradient * share.unsqueeze(1)  # what this piece has of the whole softmax
+            torch.mm(softmax.mT, x * scale, out=d_weight[piece])
+            d_x.addcmul_(torch.mm(softmax, weight[piece]), scale)
+        return d_x, d_weight
 
 
-def _exponentials(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Return log Σ exp of the logits (N), and exp of the logits less their maximum (N, V)."""
-    logits = torch.mm(x, weight.mT)
-    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    largest = logits.amax(dim=-1, keepdim=True)
-    exponentials = logits.sub_(largest).exp_()
-    return exponentials.sum(dim=-1).log_() + largest.squeeze(1), exponentials
+class _Room:
+    """Memory for one piece after the other, so that each finds the last one's in the cache."""
+
+    def __init__(self, like: Tensor) -> None:
+        self._like = like
+        self._stores: dict[str, Tensor] = {}
+
+    def take(self, name: str, rows: int, columns: int, dtype: torch.dtype) -> Tensor:
+        """Lend a (rows, columns) tensor until the next call with the same name."""
+        store = self._stores.get(name)
+        if store is None or store.numel() < rows * columns:
+            store = self._like.new_empty(rows * columns, dtype=dtype)
+            self._stores[name] = store
+        return store[: rows * columns].view(rows, columns)
+
+    def softmax(self, x: Tensor, weight: Tensor, out: Tensor | None = None) -> Tensor:
+        """Return log Σ exp of the logits (N), and write their softmax (N, V) to `out`."""
+        size = len(x), len(weight)
+        exact = torch.promote_types(x.dtype, torch.float32)
+        logits = torch.mm(x, weight.mT, out=self.take("logits", *size, x.dtype))
+        if out is not None and out.dtype == exact:
+            softmax = out
+        else:
+            softmax = self.take("softmax", *size, exact)
+        torch.softmax(logits, dim=-1, dtype=exact, out=softmax)
+        if out is not None and out is not softmax:
+            out.copy_(softmax)
+        # The largest probability is 1 / Σ exp(logit − largest logit).
+        return logits.amax(dim=-1).to(exact) - softmax.amax(dim=-1).log_()
 
 
-def _pieces(count: int, words: int) -> list[slice]:
-    """Ranges of words whose logits for `count` tokens take about `PIECE_BYTES`."""
-    size = max(256, PIECE_BYTES // (4 * max(1, count)))
-    return [slice(low, min(low + size, words)) for low in range(0, words, size)]
+def _pieces(length: int, others: int, size: int) -> list[slice]:
+    """Cut one side of the logits, `length`, so that a piece takes about `size` bytes as fp32.
+
+    Pieces of whole cache lines: a product with few inputs is four times slower on odd ones.
+    """
+    step = max(64, size // (4 * max(1, others)) // 64 * 64)
+    return [slice(low, low + step) for low in range(0, max(1, length), step)]

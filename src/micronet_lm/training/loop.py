@@ -11,6 +11,7 @@ from micronet_lm.config import Recipe, TrainConfig
 from micronet_lm.corpus import Corpus
 from micronet_lm.training.evaluation import perplexity
 from micronet_lm.training.interruption import Interruption, deferred_interruption
+from micronet_lm.training.memory import keep_freed_memory
 from micronet_lm.training.metrics import Metrics, ProgressLine
 from micronet_lm.training.plugins import Objective, Plugin, next_word_loss
 from micronet_lm.training.processes import Processes, joined_processes
@@ -53,6 +54,7 @@ def train(
     Under `torchrun` every process calls this and gets the same outcome.
     """
     make_deterministic()
+    keep_freed_memory()
     with (
         joined_processes() as processes,
         deferred_interruption() as interruption,

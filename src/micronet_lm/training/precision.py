@@ -5,6 +5,8 @@ from typing import Literal
 
 import torch
 
+Precision = Literal["auto", "float32", "bfloat16"]
+
 
 def has_bfloat16(device: torch.device) -> bool:
     """Whether the hardware multiplies bfloat16 matrices by itself, not by emulation."""
@@ -16,9 +18,7 @@ def has_bfloat16(device: torch.device) -> bool:
     )
 
 
-def autocast(
-    precision: Literal["auto", "float32", "bfloat16"], device: torch.device
-) -> AbstractContextManager[object]:
+def autocast(precision: Precision, device: torch.device) -> AbstractContextManager[object]:
     """Return the context that a training step's forward pass runs in."""
     if precision == "bfloat16" or (precision == "auto" and has_bfloat16(device)):
         return torch.autocast(device.type, dtype=torch.bfloat16)

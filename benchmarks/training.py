@@ -1,0 +1,204 @@
+"""Training speed of `paper/student`, beside the time that its matrix products alone take.
+
+Both are timed in turn in the same run. The products are those that the formulas need: of every
+linear map the forward product and the two gradients, each once, and of every attention layer the
+scores, the position scores, the mixing of values and their gradients, in the blocks that the model
+uses. Nothing else is counted: no bias, no softmax, no normalization, no optimizer, no memory that
+has to be fetched first, no product that the model computes a second time. `share` is the
+products' time over the step's: 1 would be a step that does nothing but multiply matrices.
+
+    python benchmarks/training.py --json
+"""
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from micronet_lm.config import ModelConfig, Recipe, load_recipe
+from micronet_lm.model import LanguageModel
+from micronet_lm.model.windowed_attention import BLOCK
+from micronet_lm.training import Batch, next_word_loss
+from micronet_lm.training.memory import keep_freed_memory
+from micronet_lm.training.optimizer import Optimizer
+from micronet_lm.training.precision import Precision, autocast, has_bfloat16
+
+TEST_TOKENS_BY_BIN = (198_232, 35_479, 11_858)
+"""Words of WikiText-103's test split in the bins of the paper's student."""
+
+PIECE = 4 << 20
+"""Results of a product are written in pieces of so many bytes, as fast code would."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """(groups, rows, inner) × (groups, inner, columns), so many times a step."""
+
+    what: str
+    groups: int
+    rows: int
+    inner: int
+    columns: int
+    times: int = 1
+
+    @property
+    def operations(self) -> int:
+        """Multiplies and adds of all times together."""
+        return 2 * self.groups * self.rows * self.inner * self.columns * self.times
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--preset", default="paper/student")
+    parser.add_argument("--batch", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=7, help="timed rounds of each")
+    parser.add_argument("--precision", choices=["float32", "bfloat16"], nargs="*")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    arguments = parser.parse_args()
+    recipe = load_recipe(arguments.preset, {"train.batch": arguments.batch})
+    chosen = arguments.precision or ["float32"]
+    if not arguments.precision and has_bfloat16(torch.device("cpu")):
+        chosen.append("bfloat16")
+    report = {
+        "preset": arguments.preset,
+        "batch": recipe.train.batch,
+        "window": recipe.train.window,
+        "threads": torch.get_num_threads(),
+        "results": [measure(recipe, precision, arguments.rounds) for precision in chosen],
+    }
+    if arguments.json:
+        print(json.dumps(report))
+        return
+    print(f"{arguments.preset}, batch {recipe.train.batch} x {recipe.train.window} tokens,")
+    print(f"{report['threads']} threads, medians of {arguments.rounds} rounds\n")
+    print("precision   tokens/s   step (ms)   products (ms)   GFLOP/s   share")
+    for row in report["results"]:
+        print(
+            f"{row['precision']:<10}{row['tokens_per_second']:>10,.0f}"
+            f"{1000 * row['step_seconds']:>12,.0f}{1000 * row['product_seconds']:>16,.0f}"
+            f"{row['gigaflops']:>10,.0f}{row['share']:>8.2f}"
+        )
+
+
+def measure(recipe: Recipe, precision: Precision, rounds: int) -> dict[str, float | str]:
+    keep_freed_memory()
+    torch.manual_seed(0)
+    model = LanguageModel(recipe.model)
+    batch = draw_batch(recipe)
+    step = training_step(model, recipe, batch, precision)
+    dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
+    products = list(needed_products(recipe.model, batch))
+    multiply = [prepared(product, dtype) for product in products]
+    step_times, product_times = [], []
+    for turn in range(-2, rounds):  # two rounds to warm up
+        times = [timed(step), sum(timed(run) for run in multiply)]
+        if turn >= 0:
+            step_times.append(times[0])
+            product_times.append(times[1])
+    seconds, alone = statistics.median(step_times), statistics.median(product_times)
+    return {
+        "precision": precision,
+        "tokens_per_second": batch.inputs.numel() / seconds,
+        "step_seconds": seconds,
+        "product_seconds": alone,
+        "gigaflops": sum(p.operations for p in products) / alone / 1e9,
+        "share": statistics.median(a / s for s, a in zip(step_times, product_times, strict=True)),
+    }
+
+
+def draw_batch(recipe: Recipe) -> Batch:
+    random = np.random.default_rng(0)
+    shares = np.array(TEST_TOKENS_BY_BIN) / sum(TEST_TOKENS_BY_BIN)
+    bounds = np.array(recipe.model.bounds)
+    shape = (recipe.train.batch, recipe.train.window + 1)
+    number = random.choice(len(shares), size=shape, p=shares)
+    words = torch.from_numpy(random.integers(bounds[number], bounds[number + 1]))
+    return Batch(
+        inputs=words[:, :-1], targets=words[:, 1:], starts=torch.zeros(shape[0]).long(), step=0
+    )
+
+
+def training_step(
+    model: LanguageModel, recipe: Recipe, batch: Batch, precision: Precision
+) -> Callable[[], object]:
+    optimizer = Optimizer(model, recipe.train)
+
+    def step() -> None:
+        with autocast(precision, torch.device("cpu")):
+            hidden, _ = model(batch.inputs)
+            loss = next_word_loss(model, hidden, batch)
+        loss.backward()
+        optimizer.step(1e-4)
+
+    return step
+
+
+def needed_products(config: ModelConfig, batch: Batch) -> Iterator[Product]:
+    tokens, (sequences, time) = batch.inputs.numel(), batch.inputs.shape
+    layers, heads, key, value = config.layers, config.heads, config.key_width, config.value_width
+    yield from linear("qkv", tokens, config.width, heads * (2 * key + value), layers)
+    yield from linear("attention output", tokens, heads * value, config.width, layers)
+    yield from linear("ffn inner", tokens, config.width, config.ffn_width, layers)
+    yield from linear("ffn outer", tokens, config.ffn_width, config.width, layers)
+    groups = sequences * heads * -(-time // BLOCK)
+    span = BLOCK + config.context - 1
+    yield Product("scores", groups, BLOCK, key, span, layers)
+    yield Product("scores, gradient of queries", groups, BLOCK, span, key, layers)
+    yield Product("scores, gradient of keys", groups, span, BLOCK, key, layers)
+    yield Product("mixing", groups, BLOCK, span, value, layers)
+    yield Product("mixing, gradient of values", groups, span, BLOCK, value, layers)
+    yield Product("mixing, gradient of weights", groups, BLOCK, value, span, layers)
+    yield from linear("positions", tokens * heads, key, config.context, layers)
+    yield from linear("first bin", tokens, config.width, config.bounds[1] + len(config.cutoffs), 1)
+    for number, (low, high) in enumerate(pairwise(config.bounds)):
+        width = config.embedding_widths[number]
+        if width != config.width:
+            inputs = int(((batch.inputs >= low) & (batch.inputs < high)).sum())
+            yield from linear(f"input projection {number}", inputs, width, config.width, 1)
+        if number:
+            targets = int(((batch.targets >= low) & (batch.targets < high)).sum())
+            yield from linear(f"output projection {number}", targets, config.width, width, 1)
+            yield from linear(f"bin {number}", targets, width, high - low, 1)
+
+
+def linear(what: str, tokens: int, inputs: int, outputs: int, times: int) -> Iterator[Product]:
+    yield Product(what, 1, tokens, inputs, outputs, times)
+    yield Product(f"{what}, gradient of inputs", 1, tokens, outputs, inputs, times)
+    yield Product(f"{what}, gradient of weights", 1, outputs, tokens, inputs, times)
+
+
+def prepared(product: Product, dtype: torch.dtype) -> Callable[[], object]:
+    """Make the operands, and return what multiplies them as often as a step does."""
+    p = product
+    left = torch.randn(p.groups, p.rows, p.inner).to(dtype)
+    right = torch.randn(p.groups, p.inner, p.columns).to(dtype)
+    if p.groups > 1:
+        out = torch.empty(p.groups, p.rows, p.columns, dtype=dtype)
+        return lambda: [torch.bmm(left, right, out=out) for _ in range(p.times)]
+    # A tall or wide result is written piece by piece into the same small memory.
+    size = max(256, PIECE // (dtype.itemsize * min(p.rows, p.columns)))
+    tall = p.rows >= p.columns
+    pieces: list[tuple[Tensor, Tensor, Tensor]] = []
+    store = torch.empty(size * min(p.rows, p.columns), dtype=dtype)
+    for low in range(0, max(p.rows, p.columns), size):
+        a = left[0, low : low + size] if tall else left[0]
+        b = right[0] if tall else right[0, :, low : low + size]
+        pieces.append((a, b, store[: len(a) * b.shape[1]].view(len(a), b.shape[1])))
+    return lambda: [torch.mm(a, b, out=c) for _ in range(p.times) for a, b, c in pieces]
+
+
+def timed(action: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    action()
+    return time.perf_counter() - begin
+
+
+if __name__ == "__main__":
+    main()
