@@ -7,21 +7,20 @@ from collections.abc import Sequence
 
 import micronet_lm
 from micronet_lm.cli import corpus, evaluate, presets, train
+from micronet_lm.config import split_overrides
 from micronet_lm.errors import MicronetError, UsageError
-
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run `micronet` with the given words, or with those of the process; return the exit code."""
     try:
-        arguments, rest = _parser().parse_known_args(words)
-        if getattr(arguments, "overrides", None) is None:
-            if rest:
-                raise UsageError(f"'{rest[0]}' is not an option here; see --help")
-        else:
-            arguments.overrides = rest
+        plain, overrides = split_overrides(sys.argv[1:] if words is None else words)
+        arguments, unknown = _parser().parse_known_args(plain)
+        if overrides and not hasattr(arguments, "overrides"):
+            unknown.append(f"--{next(iter(overrides))}")
+        if unknown:
+            raise UsageError(f"'{unknown[0]}' is not an option here; see --help")
+        arguments.overrides = overrides
         code: int = arguments.run(arguments)
         sys.stdout.flush()
     except MicronetError as error:
@@ -29,7 +28,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
         _complain("interrupted")
-        return INTERRUPTED
+        return train.INTERRUPTED
     except BrokenPipeError:  # the reader of our output left, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from micronet_lm.config import Recipe, describe_keys, load_recipe, merge_recipe, parse_overrides
+from micronet_lm.config import Recipe, describe_keys, load_recipe, merge_recipe
 from micronet_lm.corpus import Corpus, build_corpus
 from micronet_lm.errors import ConfigError, RunError, UsageError
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # torch is imported when training begins, not when help is as
     from micronet_lm.training import Outcome, Run
 
 INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
 
 _EXAMPLE = """examples:
   micronet train demo --out runs/demo
@@ -52,11 +53,11 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         "--from", type=Path, metavar="PATH", dest="from_path", help="where WikiText already lies"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object at the end")
-    parser.set_defaults(run=_run, overrides=[])
+    parser.set_defaults(run=_run, overrides={})
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    overrides = parse_overrides(arguments.overrides)
+    overrides = arguments.overrides
     if arguments.resume is not None and (arguments.recipe or arguments.out):
         raise UsageError("--resume RUN takes everything from the run; leave out RECIPE and --out")
     if arguments.resume is None and not (arguments.recipe and arguments.out):

@@ -8,7 +8,7 @@ from micronet_lm.config.loading import (
     preset_names,
     preset_summary,
 )
-from micronet_lm.config.overrides import parse_overrides
+from micronet_lm.config.overrides import split_overrides
 from micronet_lm.config.reference import describe_keys
 from micronet_lm.config.sections import CorpusConfig, ModelConfig, Recipe, TrainConfig
 
@@ -21,8 +21,8 @@ __all__ = [
     "dump_recipe",
     "load_recipe",
     "merge_recipe",
-    "parse_overrides",
     "parse_recipe",
     "preset_names",
     "preset_summary",
+    "split_overrides",
 ]

@@ -61,7 +61,7 @@ def dump_recipe(recipe: Recipe) -> str:
     return yaml.safe_dump(recipe.model_dump(mode="json"), sort_keys=False)
 
 
-def _read_tree(name: str) -> dict[str, Any]:
+def _read_tree(name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
     """Read a recipe's own tree over that of the recipe it names as its `base`."""
     text = _read_text(name)
     try:
@@ -73,9 +73,10 @@ def _read_tree(name: str) -> dict[str, Any]:
     base = tree.pop("base", None)
     if base is None:
         return tree
-    if base == name:
-        raise ConfigError(f"{name}: a recipe cannot be its own base")
-    return _merge(_read_tree(str(base)), tree)
+    above = (*above, name)
+    if base in above:
+        raise ConfigError(f"{name}: a recipe cannot be its own base ({' > '.join(above)})")
+    return _merge(_read_tree(str(base), above), tree)
 
 
 def _read_text(name: str) -> str:

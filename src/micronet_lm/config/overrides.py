@@ -8,25 +8,27 @@ import yaml
 from micronet_lm.errors import ConfigError
 
 
-def parse_overrides(words: Sequence[str]) -> dict[str, Any]:
-    """Turn the words that a verb did not know into dotted keys and values.
+def split_overrides(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
+    """Take the overrides out of a command line; return the other words, and keys with values.
 
     A value is read as YAML, so that `3500,25000` and `[3500, 25000]` are both lists, `1e-3` is
     a number and `none` or `null` is nothing.
     """
+    others: list[str] = []
     overrides: dict[str, Any] = {}
     rest = list(words)
     while rest:
         word = rest.pop(0)
         key, equals, text = word.removeprefix("--").partition("=")
         if not word.startswith("--") or "." not in key:
-            raise ConfigError(f"'{word}' is not an option here; see --help")
+            others.append(word)
+            continue
         if not equals:
             if not rest:
                 raise ConfigError(f"--{key} needs a value")
             text = rest.pop(0)
         overrides[key] = _value(text)
-    return overrides
+    return others, overrides
 
 
 def _value(text: str) -> Any:

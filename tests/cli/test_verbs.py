@@ -1,0 +1,171 @@
+"""The command line as a user meets it: real words, real files, one sentence for a mistake."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from micronet_lm.cli.main import main
+from micronet_lm.corpus import build_corpus
+from micronet_lm.corpus.store import Corpus
+
+TINY = [
+    *("--model.cutoffs", "20,60", "--model.embedding_widths", "16,8,4", "--model.width", "16"),
+    *("--model.layers", "1", "--model.context", "9", "--train.steps", "4", "--train.batch", "2"),
+    *("--train.window", "24", "--train.warmup", "1", "--train.evaluate_every", "2"),
+]
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("text") / "story.txt"
+    lines = [" ".join(f"word{(i * j) % 97}" for j in range(1, 12)) for i in range(400)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def built(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    return build_corpus(str(text), tmp_path_factory.mktemp("corpus") / "story")
+
+
+@pytest.fixture(scope="module")
+def run(built: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "tiny"
+    assert main(["train", "demo", "--out", str(out), "--corpus", str(built.path), *TINY]) == 0
+    return out
+
+
+def fails(words: Sequence[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """Run what must fail; return the exit code and the one sentence that it said."""
+    code = main(words)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("micronet: ")
+    assert said.err.count("\n") == 1, said.err
+    return code, said.err
+
+
+def test_train_prints_one_json_object(
+    built: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["train", "demo", "--out", str(tmp_path / "r"), "--corpus", str(built.path), *TINY]
+    assert main([*words, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["steps"] == 4
+    assert report["tokens"] == 4 * 2 * 24
+    assert 1 < report["validation_perplexity"] < 400
+
+
+def test_a_finished_run_is_not_trained_again(
+    run: Path, built: Corpus, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = (run / "last.safetensors").stat().st_mtime_ns
+    assert main(["train", "demo", "--out", str(run), "--corpus", str(built.path), *TINY]) == 0
+    assert "Trained 4 steps" in capsys.readouterr().out
+    assert main(["train", "--resume", str(run)]) == 0
+    assert (run / "last.safetensors").stat().st_mtime_ns == before
+
+
+def test_train_builds_the_corpus_of_the_recipe(
+    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    words = ["train", "demo", "--out", str(out), "--corpus.source", str(text), *TINY]
+    assert main([*words, "--corpus.max_vocabulary", "70"]) == 0
+    assert len(Corpus.open(out / "corpus").vocabulary) == 70
+    capsys.readouterr()
+    # The run and its corpus move together.
+    moved = tmp_path / "moved"
+    out.rename(moved)
+    assert main(["evaluate", str(moved), "--split", "test", "--json"]) == 0
+
+
+def test_evaluate_reports_the_contract(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reports = []
+    for chunk in ("1", "97", "4032"):
+        assert main(["evaluate", str(run), "--split", "test", "--chunk", chunk, "--json"]) == 0
+        reports.append(json.loads(capsys.readouterr().out))
+    tokens = Corpus.open(Path(run / json.loads((run / "corpus.json").read_text())["path"])).tokens(
+        "test"
+    )
+    for report in reports:
+        assert report["tokens"] == tokens - 1
+        assert report["perplexity"] == pytest.approx(reports[0]["perplexity"], rel=1e-6)
+        assert {"bits_per_token", "bins", "seconds", "loss", "split"} <= set(report)
+    assert main(["evaluate", str(run), "--checkpoint", "last"]) == 0
+    assert "perplexity" in capsys.readouterr().out
+
+
+def test_resuming_with_more_steps(
+    built: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(tmp_path / "r")
+    assert main(["train", "demo", "--out", out, "--corpus", str(built.path), *TINY]) == 0
+    assert main(["train", "--resume", out, "--train.steps", "6"]) == 0
+    assert "Trained 6 steps" in capsys.readouterr().out
+    code, said = fails(["train", "--resume", out, "--model.width", "32"], capsys)
+    assert (code, "only train.* may change" in said) == (2, True)
+
+
+def test_mistakes_of_the_command_line_exit_with_2(
+    built: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(tmp_path / "never")
+    for words, said in {
+        ("train",): "say what to train and where",
+        ("train", "demo"): "say what to train and where",
+        ("train", "dmo", "--out", out): "did you mean 'demo'?",
+        ("train", "demo", "--out", out, "--model.contxt", "3"): "did you mean 'context'?",
+        ("train", "demo", "--out", out, "--fast"): "'--fast' is not an option here",
+        ("train", "demo", "--out", out, "--resume", out): "leave out RECIPE and --out",
+        ("evaluate", out, "--fast"): "'--fast' is not an option here",
+        ("evaluate", out, "--model.width", "3"): "'--model.width' is not an option here",
+        ("presets", "nothing"): "no preset is called 'nothing'",
+    }.items():
+        code, sentence = fails(words, capsys)
+        assert (code, said in sentence) == (2, True), sentence
+    short = ["train", "demo", "--out", out, "--corpus", str(built.path)]
+    code, sentence = fails([*short, "--model.vocabulary", "9000"], capsys)
+    assert (code, "model.vocabulary is 9,000 but" in sentence) == (2, True)
+    # The corpus has fewer words than the demo's last cutoff of 5000.
+    code, sentence = fails(short, capsys)
+    assert (code, "the last cutoff 5000 leaves no words" in sentence) == (2, True)
+    assert not Path(out).exists()
+
+
+def test_work_that_fails_exits_with_1(
+    run: Path, built: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words, said in {
+        ("evaluate", str(tmp_path)): "is not a run",
+        ("evaluate", str(run), "--split", "dev"): "no split 'dev'",
+        ("train", "--resume", str(tmp_path)): "is not a run",
+        ("train", "demo", "--out", str(tmp_path / "r"), "--corpus", str(tmp_path)): "",
+        ("evaluate", str(run), "--corpus", str(tmp_path / "gone")): "no longer at",
+    }.items():
+        code, sentence = fails(words, capsys)
+        assert (code, said in sentence) == (1, True), sentence
+    again = ["train", "demo", "--out", str(run), "--corpus", str(built.path), *TINY]
+    code, sentence = fails([*again, "--train.seed", "5"], capsys)
+    assert code == 1
+    assert "holds a run with another train.seed" in sentence
+
+
+def test_a_folder_that_cannot_be_written(
+    built: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("in the way")
+    words = ["train", "demo", "--out", str(file / "run"), "--corpus", str(built.path), *TINY]
+    code, sentence = fails(words, capsys)
+    assert (code, "file" in sentence) == (1, True)
+
+
+def test_help_has_an_example_for_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["corpus", "build"], ["corpus", "info"], ["presets"], ["train"], ["evaluate"]):
+        with pytest.raises(SystemExit) as left:
+            main([*words, "--help"])
+        assert left.value.code == 0
+        assert f"micronet {' '.join(words)}" in capsys.readouterr().out.split("example")[1]

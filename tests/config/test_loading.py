@@ -1,0 +1,122 @@
+"""Recipes load strictly, and every mistake is one sentence."""
+
+from pathlib import Path
+
+import pytest
+
+from micronet_lm.config import (
+    Recipe,
+    dump_recipe,
+    load_recipe,
+    merge_recipe,
+    parse_recipe,
+    preset_names,
+    preset_summary,
+    split_overrides,
+)
+from micronet_lm.errors import ConfigError
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_every_preset_loads_and_survives_a_round_trip(name: str) -> None:
+    import yaml
+
+    recipe = load_recipe(name)
+    assert parse_recipe(yaml.safe_load(dump_recipe(recipe)), origin=name) == recipe
+    assert preset_summary(name).endswith((".", "result"))
+
+
+def test_the_presets_that_the_design_names_are_there() -> None:
+    assert {"paper/student", "paper/teacher", "demo", "wikitext-2/small"} <= set(preset_names())
+
+
+def test_the_papers_windows_cover_the_reach() -> None:
+    student = load_recipe("paper/student")
+    assert student.model.reach == 769 <= student.train.window
+
+
+def test_a_base_is_completed_not_replaced() -> None:
+    student, teacher = load_recipe("paper/student"), load_recipe("paper/teacher")
+    assert teacher.model.cutoffs == student.model.cutoffs
+    assert (teacher.model.width, student.model.width) == (512, 256)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--model.context", "129"], {"model.context": 129}),
+        (["--model.context=129"], {"model.context": 129}),
+        (["--train.learning_rate", "1e-3"], {"train.learning_rate": 1e-3}),
+        (["--model.cutoffs", "10,20"], {"model.cutoffs": [10, 20]}),
+        (["--model.cutoffs", "[]"], {"model.cutoffs": []}),
+        (["--corpus.max_vocabulary", "none"], {"corpus.max_vocabulary": None}),
+        (["--corpus.source", "a b.txt"], {"corpus.source": "a b.txt"}),
+    ],
+)
+def test_overrides(words: list[str], expected: dict[str, object]) -> None:
+    assert split_overrides(["train", *words, "demo"]) == (["train", "demo"], expected)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "sentence"),
+    [
+        ({"model.contxt": 3}, r"unknown key 'model.contxt' \(did you mean 'context'\?\)"),
+        ({"modle.context": 3}, r"unknown key 'modle' \(did you mean 'model'\?\)"),
+        ({"model.context": 0}, "model.context = 0: input should be greater than or equal to 1"),
+        ({"model.context": "far"}, "model.context = 'far': input should be a valid integer"),
+        ({"model.cutoffs": [20, 10]}, r"cutoffs \(20, 10\) must be positive and strictly increas"),
+        ({"model.cutoffs": []}, "embedding_widths has 3 entries but 0 cutoffs make 1 bins"),
+        ({"model.vocabulary": 20_000}, "the last cutoff 25000 leaves no words"),
+        ({"corpus.max_vocabulary": 25_000}, "max_vocabulary 25000 is not above the last of model"),
+        ({"train.accumulate": 3}, "accumulate 3 must divide the batch of 4"),
+        ({"train.warmup": 300_000}, "warmup 300000 must be shorter than the 200000 steps"),
+        ({"train.final_learning_rate": 1.0}, "final_learning_rate 1.0 must not exceed"),
+        ({"train.sampling": "stream", "train.accumulate": 2}, "accumulate 2 goes with random"),
+        ({"train.learning_rate": float("nan")}, "learning_rate = nan: input should be a finite"),
+        ({"model.context.size": 3}, "'context' is a value, not a section"),
+    ],
+)
+def test_mistakes(overrides: dict[str, object], sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence) as caught:
+        load_recipe("paper/student", overrides)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_override_without_a_value() -> None:
+    with pytest.raises(ConfigError, match=r"--model\.context needs a value"):
+        split_overrides(["train", "demo", "--model.context"])
+
+
+def test_files_of_ones_own(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("base: demo\nmodel:\n  context: 33\n")
+    assert load_recipe(str(file)).model.context == 33
+    file.write_text("a: [")
+    with pytest.raises(ConfigError, match=r"mine\.yaml: not valid YAML"):
+        load_recipe(str(file))
+    file.write_text("- 1\n")
+    with pytest.raises(ConfigError, match="a recipe is a mapping"):
+        load_recipe(str(file))
+    file.write_text(f"base: {file}\n")
+    with pytest.raises(ConfigError, match="its own base"):
+        load_recipe(str(file))
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_recipe(str(tmp_path / "other.yaml"))
+    with pytest.raises(ConfigError, match=r"no preset is called 'dmo' \(did you mean 'demo'\?\)"):
+        load_recipe("dmo")
+
+
+def test_bases_that_go_round_in_a_circle_are_refused(tmp_path: Path) -> None:
+    one, other = tmp_path / "one.yaml", tmp_path / "other.yaml"
+    one.write_text(f"base: {other}\n")
+    other.write_text(f"base: {one}\n")
+    with pytest.raises(ConfigError, match="its own base"):
+        load_recipe(str(one))
+
+
+def test_recipes_do_not_change() -> None:
+    recipe = Recipe()
+    with pytest.raises(ValueError, match="frozen"):
+        recipe.model.context = 5  # type: ignore[misc]
+    assert merge_recipe(recipe, {"model.context": 5}).model.context == 5
+    assert recipe.model.context == 97
