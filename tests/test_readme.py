@@ -1,0 +1,57 @@
+"""What README says works: its commands and its Python are run, on smaller work."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from tests.data import MISSING, wikitext_2_archive
+
+from micronet_lm.cli.main import main
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+# What a test cannot wait for is made smaller; the words of README stay in front.
+SMALLER = {
+    "train": ["--train.steps", "2", "--train.warmup", "1", "--train.batch", "2"],
+}
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+
+
+def commands() -> list[list[str]]:
+    lines = "".join(blocks("sh")).splitlines()
+    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("micronet ")]
+
+
+def test_the_first_commands_are_in_the_makefile() -> None:
+    first = blocks("sh")[0].splitlines()
+    assert [line.split("#")[0].strip() for line in first] == ["make demo", "make test"]
+    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), flags=re.MULTILINE)
+    assert {"demo", "test"} <= set(targets)
+
+
+def test_every_command_and_the_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive = wikitext_2_archive()
+    if archive is None:
+        pytest.skip(MISSING)
+    (tmp_path / "README.md").write_text(README * 30, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    ran = []
+    for words in commands():
+        more = list(SMALLER.get(words[0], []))
+        if "wikitext-2" in words and "build" in words:
+            more += ["--from", str(archive)]
+        assert main([*words, *more]) == 0, (words, capsys.readouterr().err)
+        ran.append(words[0])
+    assert {"corpus", "presets", "train", "evaluate"} == set(ran)
+    capsys.readouterr()
+    (python,) = blocks("python")
+    exec(compile(python, "README.md", "exec"), {})  # noqa: S102
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 6
+    assert float(lines[0]) > 1
