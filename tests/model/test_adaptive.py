@@ -98,3 +98,13 @@ def test_every_weight_has_a_gradient_even_when_no_word_needs_its_bin(model: Lang
     model.log_probability(hidden[0], torch.zeros(3, dtype=torch.long)).sum().backward()
     unused = [name for name, p in model.named_parameters() if p.grad is None]
     assert unused == []
+
+
+def test_biases_start_at_the_words_frequencies(model: LanguageModel) -> None:
+    counts = [1000 // (rank + 1) for rank in range(100)]
+    model.softmax.start_from_frequencies(counts)
+    for table in (*model.embedding.tables, model.softmax.tail_weight):
+        torch.nn.init.zeros_(table)
+    shares = torch.tensor(counts, dtype=torch.float64) + 1
+    ours = model.log_distribution(torch.randn(1, 16, dtype=torch.float64)).exp()
+    torch.testing.assert_close(ours[0], shares / shares.sum())

@@ -70,6 +70,20 @@ class AdaptiveSoftmax(nn.Module):
         self.tail_weight = nn.Parameter(torch.empty(tails, first))  # (bins − 1, E)
         self.tail_bias = nn.Parameter(torch.empty(tails))
 
+    @torch.no_grad()
+    def start_from_frequencies(self, counts: Sequence[int]) -> None:
+        """Set the biases so that, without any weights, every word has its share of `counts`.
+
+        A bias moves by about a learning rate a step: from zero, those of rare words would need
+        the better part of a short run to get to where counting brings them at once.
+        """
+        count = torch.tensor(counts, dtype=torch.float64) + 1  # words that were never seen
+        mass = torch.stack([count[low:high].sum() for low, high in pairwise(self.bounds)])
+        for number, (low, high) in enumerate(pairwise(self.bounds)):
+            whole = mass.sum() if number == 0 else mass[number]
+            self.biases[number].copy_((count[low:high] / whole).log())
+        self.tail_bias.copy_((mass[1:] / mass.sum()).log())
+
     def log_probability(self, hidden: Tensor, words: Tensor, tables: Sequence[Tensor]) -> Tensor:
         """Log-probability of one word for each hidden state: (N, D), (N) → (N) in fp32.
 

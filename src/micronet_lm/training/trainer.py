@@ -70,6 +70,7 @@ class Trainer:
         )
         torch.manual_seed(config.seed)
         self.model = LanguageModel(recipe.model).to(processes.device)
+        self.model.softmax.start_from_frequencies(corpus.vocabulary.counts)
         self._optimizer = Optimizer(self.model, config)
         self._plugins = plugins
         self._stream: StreamState | None = None
