@@ -1,4 +1,6 @@
 import json
+import resource
+import signal
 from pathlib import Path
 
 import pytest
@@ -22,18 +24,20 @@ def test_tensors_and_progress_come_back_to_the_bit(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["x.safetensors"]
 
 
-def test_a_failed_write_leaves_the_old_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "x.safetensors"
     write_checkpoint(path, {"model.a": torch.ones(2)}, Progress(step=1))
 
-    def full_disk(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("micronet_lm.training.checkpoint.save_file", full_disk)
-    with pytest.raises(OSError, match="No space"):
-        write_checkpoint(path, {"model.a": torch.zeros(2)}, Progress(step=2))
+    # Past this limit the system refuses to write, as a full disk does.
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    old = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
+    try:
+        with pytest.raises(RunError, match=r"x\.safetensors cannot be written .*still there"):
+            write_checkpoint(path, {"model.a": torch.zeros(100_000)}, Progress(step=2))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, old)
     assert read_checkpoint(path).progress.step == 1
     assert [file.name for file in tmp_path.iterdir()] == ["x.safetensors"]
 

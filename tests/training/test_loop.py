@@ -17,6 +17,7 @@ from micronet_lm.model import LanguageModel
 from micronet_lm.training import Batch, Plugin, Run, evaluate, next_word_loss, train
 from micronet_lm.training.checkpoint import read_checkpoint
 from micronet_lm.training.metrics import read_metrics
+from micronet_lm.training.precision import autocast
 
 
 def same_tensors(one: Path, other: Path) -> bool:
@@ -216,3 +217,26 @@ def test_a_run_finds_its_corpus_and_refuses_another(tmp_path: Path, corpus: Corp
     reference.write_text(json.dumps({"path": "gone", "fingerprint": "0" * 64}))
     with pytest.raises(RunError, match="no longer at"):
         run.corpus()
+
+
+def test_bfloat16_products_train_as_well(tmp_path: Path, corpus: Corpus) -> None:
+    outcomes = {}
+    for precision in ("float32", "bfloat16"):
+        recipe = tiny_recipe(corpus, train__precision=precision, train__steps=40)
+        outcome = train(Run(tmp_path / precision), recipe, corpus, quiet=True)
+        outcomes[precision] = outcome.best_loss
+        weights = read_checkpoint(Run(tmp_path / precision).best).tensors.values()
+        assert {weight.dtype for weight in weights} == {torch.float32}
+    assert outcomes["bfloat16"] != outcomes["float32"]
+    assert outcomes["bfloat16"] == pytest.approx(outcomes["float32"], rel=0.02)
+
+
+def test_auto_takes_bfloat16_where_the_hardware_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    cpu = torch.device("cpu")
+    for capability in (True, False):
+        monkeypatch.setattr(
+            torch.cpu, "get_capabilities", lambda has=capability: {"avx512_bf16": has}
+        )
+        with autocast("auto", cpu):
+            product = torch.ones(2, 2) @ torch.ones(2, 2)
+        assert product.dtype == (torch.bfloat16 if capability else torch.float32)

@@ -61,8 +61,14 @@ def write_checkpoint(path: Path, tensors: Mapping[str, Tensor], progress: Progre
     # JSON keeps doubles exactly, so the progress survives to the bit as well.
     metadata = {"format": FORMAT, "progress": json.dumps(vars(progress))}
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    with replacing(path) as temporary:
-        save_file(plain, temporary, metadata=metadata)
+    try:
+        with replacing(path) as temporary:
+            save_file(plain, temporary, metadata=metadata)
+    except (OSError, SafetensorError) as error:
+        raise RunError(
+            f"{path} cannot be written ({error}): see to the space on the disk and to the folder's "
+            "permissions; what was saved before is still there, and the run goes on from it"
+        ) from error
 
 
 def read_checkpoint(path: Path, *, prefix: str = "") -> Checkpoint:
