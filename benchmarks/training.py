@@ -26,6 +26,7 @@ from micronet_lm.config import ModelConfig, Recipe, load_recipe
 from micronet_lm.model import LanguageModel
 from micronet_lm.model.windowed_attention import BLOCK
 from micronet_lm.training import Batch, next_word_loss
+from micronet_lm.training.loop import make_deterministic
 from micronet_lm.training.memory import keep_freed_memory
 from micronet_lm.training.optimizer import Optimizer
 from micronet_lm.training.precision import Precision, autocast, has_bfloat16
@@ -88,6 +89,7 @@ def main() -> None:
 
 
 def measure(recipe: Recipe, precision: Precision, rounds: int) -> dict[str, float | str]:
+    make_deterministic()
     keep_freed_memory()
     torch.manual_seed(0)
     model = LanguageModel(recipe.model)
@@ -121,7 +123,11 @@ def draw_batch(recipe: Recipe) -> Batch:
     number = random.choice(len(shares), size=shape, p=shares)
     words = torch.from_numpy(random.integers(bounds[number], bounds[number + 1]))
     return Batch(
-        inputs=words[:, :-1], targets=words[:, 1:], starts=torch.zeros(shape[0]).long(), step=0
+        inputs=words[:, :-1],
+        targets=words[:, 1:],
+        starts=torch.zeros(shape[0]).long(),
+        step=0,
+        fresh=True,
     )
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from micronet_lm.config import (
     Recipe,
+    changed_keys,
     dump_recipe,
     load_recipe,
     merge_recipe,
@@ -23,7 +24,7 @@ def test_every_preset_loads_and_survives_a_round_trip(name: str) -> None:
 
     recipe = load_recipe(name)
     assert parse_recipe(yaml.safe_load(dump_recipe(recipe)), origin=name) == recipe
-    assert preset_summary(name).endswith((".", "result"))
+    assert len(preset_summary(name)) > 20
 
 
 def test_the_presets_that_the_design_names_are_there() -> None:
@@ -50,6 +51,7 @@ def test_a_base_is_completed_not_replaced() -> None:
         (["--model.cutoffs", "10,20"], {"model.cutoffs": [10, 20]}),
         (["--model.cutoffs", "[]"], {"model.cutoffs": []}),
         (["--corpus.max_vocabulary", "none"], {"corpus.max_vocabulary": None}),
+        (["--model.cutoffs", "10"], {"model.cutoffs": 10}),
         (["--corpus.source", "a b.txt"], {"corpus.source": "a b.txt"}),
     ],
 )
@@ -71,7 +73,8 @@ def test_overrides(words: list[str], expected: dict[str, object]) -> None:
         ({"train.accumulate": 3}, "accumulate 3 must divide the batch of 4"),
         ({"train.warmup": 300_000}, "warmup 300000 must be shorter than the 200000 steps"),
         ({"train.final_learning_rate": 1.0}, "final_learning_rate 1.0 must not exceed"),
-        ({"train.sampling": "stream", "train.accumulate": 2}, "accumulate 2 goes with random"),
+        ({"model.context": "97"}, "model.context = '97': input should be a valid integer"),
+        ({"model.context": True}, "model.context = True: input should be a valid integer"),
         ({"train.learning_rate": float("nan")}, "learning_rate = nan: input should be a finite"),
         ({"model.context.size": 3}, "'context' is a value, not a section"),
     ],
@@ -120,3 +123,15 @@ def test_recipes_do_not_change() -> None:
         recipe.model.context = 5  # type: ignore[misc]
     assert merge_recipe(recipe, {"model.context": 5}).model.context == 5
     assert recipe.model.context == 97
+
+
+def test_one_number_may_stand_for_a_list() -> None:
+    recipe = merge_recipe(Recipe(), {"model.cutoffs": 10, "model.embedding_widths": [256, 8]})
+    assert recipe.model.cutoffs == (10,)
+
+
+def test_changed_keys() -> None:
+    one = Recipe()
+    assert changed_keys(one, one) == []
+    other = merge_recipe(one, {"model.context": 5, "train.seed": 1})
+    assert changed_keys(one, other) == ["model.context", "train.seed"]

@@ -1,7 +1,5 @@
 """A corpus and a recipe small enough to train in a second."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -64,7 +62,3 @@ def overrides_as_words() -> list[str]:
         text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
         words += [f"--{key}", text]
     return words
-
-
-def run_path(folder: Path) -> Path:
-    return folder / "run"

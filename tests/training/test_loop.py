@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import signal
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,12 +14,14 @@ from tests.training.conftest import tiny_recipe
 from torch import Tensor
 
 from micronet_lm.corpus import Corpus
-from micronet_lm.errors import ConfigError, NonFiniteLossError, RunError
+from micronet_lm.errors import ConfigError, CorpusError, NonFiniteLossError, RunError
 from micronet_lm.model import LanguageModel
 from micronet_lm.training import Batch, Plugin, Run, evaluate, next_word_loss, train
 from micronet_lm.training.checkpoint import read_checkpoint
 from micronet_lm.training.metrics import read_metrics
 from micronet_lm.training.precision import autocast
+from micronet_lm.training.processes import Processes
+from micronet_lm.training.trainer import Trainer
 
 
 def same_tensors(one: Path, other: Path) -> bool:
@@ -30,14 +34,17 @@ def same_tensors(one: Path, other: Path) -> bool:
 def test_it_learns_and_keeps_the_best_model(tmp_path: Path, corpus: Corpus) -> None:
     run = Run(tmp_path)
     recipe = tiny_recipe(corpus, train__steps=60, train__evaluate_every=20)
-    run.begin(recipe, corpus)
     outcome = train(run, recipe, corpus, quiet=True)
     assert outcome.finished
     assert outcome.step == 60
     lines = read_metrics(tmp_path / "metrics.jsonl")
     valid = [line for line in lines if line["kind"] == "valid"]
     assert [line["step"] for line in valid] == [20, 40, 60]
-    assert valid[-1]["loss"] < valid[0]["loss"] < 5.3  # 5.3 = log 200, knowing nothing
+    assert valid[-1]["loss"] < valid[0]["loss"]
+    counts = torch.tensor(corpus.vocabulary.counts, dtype=torch.float64)
+    words = torch.from_numpy(corpus.split("valid").astype("int64"))
+    by_frequency = -float((counts / counts.sum()).log()[words].mean())
+    assert valid[-1]["loss"] < by_frequency - 0.5  # it learned more than how often words occur
     assert outcome.best_loss == min(line["loss"] for line in valid)
     # The file holds the model that had that loss.
     assert evaluate(run.model(), corpus.split("valid")).loss == outcome.best_loss
@@ -61,11 +68,18 @@ def test_same_seed_same_bits_other_seed_other_bits(tmp_path: Path, corpus: Corpu
     assert not same_tensors(tmp_path / "a/last.safetensors", tmp_path / "c/last.safetensors")
 
 
-def test_accumulation_gives_the_same_gradients(tmp_path: Path, corpus: Corpus) -> None:
+@pytest.mark.parametrize("sampling", ["random", "stream"])
+def test_accumulation_gives_the_same_gradients(
+    tmp_path: Path, corpus: Corpus, sampling: str
+) -> None:
     losses = []
     for parts in (1, 2, 4):
         recipe = tiny_recipe(
-            corpus, train__accumulate=parts, train__precision="float32", train__log_every=1
+            corpus,
+            train__accumulate=parts,
+            train__precision="float32",
+            train__log_every=1,
+            train__sampling=sampling,
         )
         train(Run(tmp_path / str(parts)), recipe, corpus, quiet=True)
         lines = read_metrics(tmp_path / str(parts) / "metrics.jsonl")
@@ -99,17 +113,20 @@ def test_streams_carry_the_state_along(
 
 
 class Counter(Plugin):
-    """Counts tokens, nails one weight, and stops the run by a signal if asked."""
+    """Counts tokens, adds a parameter, nails a weight, and stops the run by a signal if asked."""
 
     name = "counter"
 
     def __init__(self, interrupt_at: int | None = None) -> None:
         self.tokens = torch.zeros((), dtype=torch.long)
         self.interrupt_at = interrupt_at
-        self.started_at: int | None = None
 
-    def start(self, model: LanguageModel, step: int) -> None:
-        self.started_at = step
+    def prepare(self, model: LanguageModel, processes: Processes) -> None:
+        assert processes.leads
+        model.register_parameter("extra", torch.nn.Parameter(torch.ones(3)))
+
+    def numbers(self) -> dict[str, float]:
+        return {"tokens_so_far": float(self.tokens)}
 
     def after_step(self, model: LanguageModel, hidden: Tensor, batch: Batch) -> None:
         assert hidden.shape == (*batch.inputs.shape, model.config.width)
@@ -131,21 +148,27 @@ class Counter(Plugin):
 def test_ctrl_c_saves_and_the_run_goes_on_to_the_same_bits(
     tmp_path: Path, corpus: Corpus, sampling: str
 ) -> None:
+    def objective(model: LanguageModel, hidden: Tensor, batch: Batch) -> Tensor:
+        return next_word_loss(model, hidden, batch) + model.get_parameter("extra").square().sum()
+
     recipe = tiny_recipe(corpus, train__sampling=sampling, model__dropout=0.1)
     whole = Run(tmp_path / "whole")
-    train(whole, recipe, corpus, plugins=[Counter()], quiet=True)
+    train(whole, recipe, corpus, objective=objective, plugins=[Counter()], quiet=True)
 
     parts = Run(tmp_path / "parts")
-    outcome = train(parts, recipe, corpus, plugins=[Counter(interrupt_at=5)], quiet=True)
+    stopper = Counter(interrupt_at=5)
+    outcome = train(parts, recipe, corpus, objective=objective, plugins=[stopper], quiet=True)
     assert (outcome.finished, outcome.step) == (False, 5)
     counter = Counter()
-    outcome = train(parts, recipe, corpus, plugins=[counter], quiet=True)
+    outcome = train(parts, recipe, corpus, objective=objective, plugins=[counter], quiet=True)
     assert (outcome.finished, outcome.step) == (True, 12)
-    assert counter.started_at == 5
     assert int(counter.tokens) == 12 * 4 * 24
     assert same_tensors(whole.last, parts.last)
     assert same_tensors(whole.best, parts.best)
-    assert float(read_checkpoint(parts.last).tensors["model.embedding.tables.0"][0, 0]) == 0.25
+    saved = read_checkpoint(parts.last).tensors
+    assert float(saved["model.embedding.tables.0"][0, 0]) == 0.25
+    assert {"optimizer.exp_avg.extra", "plugin.counter.tokens"} <= set(saved)
+    assert float(saved["model.extra"].max()) < 0.99  # the added parameter was trained
     drop = {"tokens_per_second", "seconds"}
     one, other = (
         [
@@ -155,6 +178,9 @@ def test_ctrl_c_saves_and_the_run_goes_on_to_the_same_bits(
         for r in (whole.path, parts.path)
     )
     assert one == other
+    assert [line["tokens_so_far"] for line in one if line["kind"] == "train"] == [
+        96.0 * step for step in range(2, 13, 2)
+    ]
 
 
 def test_signal_handlers_are_given_back(tmp_path: Path, corpus: Corpus) -> None:
@@ -192,9 +218,6 @@ def test_divergence_names_step_rate_and_checkpoint(
 def test_batch_must_be_shared_evenly(
     tmp_path: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from micronet_lm.training.processes import Processes
-    from micronet_lm.training.trainer import Trainer
-
     three = Processes(rank=0, count=3, device=torch.device("cpu"))
     with pytest.raises(ConfigError, match=r"train\.batch 4 cannot be shared by 3 processes"):
         Trainer(Run(tmp_path), tiny_recipe(corpus), corpus, three, next_word_loss, [])
@@ -240,3 +263,106 @@ def test_auto_takes_bfloat16_where_the_hardware_has_it(monkeypatch: pytest.Monke
         with autocast("auto", cpu):
             product = torch.ones(2, 2) @ torch.ones(2, 2)
         assert product.dtype == (torch.bfloat16 if capability else torch.float32)
+
+
+def test_weights_gone_astray_are_not_saved(tmp_path: Path, corpus: Corpus) -> None:
+    """The step's loss and gradient are finite; only what the plug-in leaves behind is not."""
+
+    class Spoiler(Plugin):
+        def after_step(self, model: LanguageModel, hidden: Tensor, batch: Batch) -> None:
+            if batch.step == self.at:
+                with torch.no_grad():
+                    model.softmax.biases[2][0] = float("inf")
+
+        def __init__(self, at: int) -> None:
+            self.at = at
+
+    for at, said in ((5, "step 6: a weight"), (7, "step 8: the validation loss")):
+        run = Run(tmp_path / str(at))
+        with pytest.raises(NonFiniteLossError, match=said):
+            train(run, tiny_recipe(corpus), corpus, plugins=[Spoiler(at)], quiet=True)
+        assert read_checkpoint(run.last).progress.step == (4 if at == 5 else 6)
+        assert all(bool(t.isfinite().all()) for t in read_checkpoint(run.last).tensors.values())
+
+
+def test_what_cannot_begin_leaves_no_run(tmp_path: Path, corpus: Corpus) -> None:
+    run = Run(tmp_path / "run")
+    with pytest.raises(CorpusError, match=r"lower train\.window"):
+        train(run, tiny_recipe(corpus, train__window=100_000), corpus, quiet=True)
+    train(run, tiny_recipe(corpus), corpus, quiet=True)
+    assert Run.open(run.path).recipe() == tiny_recipe(corpus)
+
+
+def test_a_run_is_not_mixed_with_another(tmp_path: Path, corpus: Corpus) -> None:
+    run = Run(tmp_path)
+    train(run, tiny_recipe(corpus, train__steps=3), corpus, quiet=True)
+    longer = tiny_recipe(corpus, train__steps=5, train__learning_rate=0.02)
+    with pytest.raises(RunError, match=r"another train\.steps, train\.learning_rate"):
+        train(run, longer, corpus, quiet=True)
+    assert train(run, longer, corpus, amend=True, quiet=True).step == 5
+    assert run.recipe() == longer
+    for key, value in (("train__batch", 8), ("train__seed", 3), ("model__dropout", 0.5)):
+        with pytest.raises(RunError, match=f"another {key.replace('__', '.')}"):
+            train(run, tiny_recipe(corpus, **{key: value}), corpus, amend=True, quiet=True)
+    assert run.recipe() == longer
+
+
+def test_a_model_of_another_run_may_be_the_beginning(tmp_path: Path, corpus: Corpus) -> None:
+    first, second = Run(tmp_path / "first"), Run(tmp_path / "second")
+    recipe = tiny_recipe(corpus, train__steps=40)
+    outcome = train(first, recipe, corpus, quiet=True)
+    short = tiny_recipe(corpus, train__steps=1, train__warmup=0, train__learning_rate=1e-9)
+    again = train(second, short, corpus, model=first.model(), quiet=True)
+    assert again.best_loss == pytest.approx(outcome.best_loss, rel=1e-5)
+
+
+def test_words_out_of_range_are_refused(tmp_path: Path, corpus: Corpus) -> None:
+    config = tiny_recipe(corpus).model
+    model = LanguageModel(config)
+    ids = corpus.split("valid")[:50].copy()
+    ids[7] = config.bounds[-1]
+    with pytest.raises(CorpusError, match=f"word {config.bounds[-1]} is out of range"):
+        evaluate(model, ids)
+
+
+def test_training_outside_the_main_thread(tmp_path: Path, corpus: Corpus) -> None:
+    outcomes = []
+    recipe = tiny_recipe(corpus, train__steps=3)
+    thread = threading.Thread(
+        target=lambda: outcomes.append(train(Run(tmp_path), recipe, corpus, quiet=True))
+    )
+    thread.start()
+    thread.join()
+    assert [outcome.step for outcome in outcomes] == [3]
+
+
+def test_leftovers_of_a_killed_save_are_removed(tmp_path: Path, corpus: Corpus) -> None:
+    leftover = tmp_path / ".last.safetensors.abc.tmp"
+    leftover.write_bytes(b"half")
+    train(Run(tmp_path), tiny_recipe(corpus, train__steps=3), corpus, quiet=True)
+    assert not leftover.exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("metrics.jsonl", "garbage\n"),
+        ("metrics.jsonl", "[1]\n"),
+        ("corpus.json", "[]"),
+        ("corpus.json", '{"path": 3, "fingerprint": "x"}'),
+        ("recipe.yaml", "a: ["),
+        ("recipe.yaml", ""),
+        ("recipe.yaml", "model: {width: wide}"),
+        ("last.safetensors", "short"),
+    ],
+)
+def test_damaged_files_are_named(tmp_path: Path, corpus: Corpus, file: str, text: str) -> None:
+    run = Run(tmp_path)
+    recipe = tiny_recipe(corpus, train__steps=3)
+    train(run, recipe, corpus, quiet=True)
+    (tmp_path / file).write_text(text)
+    with pytest.raises(
+        RunError, match="corpus" if file == "corpus.json" else re.escape(file)
+    ) as caught:
+        train(run, recipe, corpus, quiet=True)
+    assert "\n" not in str(caught.value)

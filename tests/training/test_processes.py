@@ -12,6 +12,7 @@ from tests.training.conftest import overrides_as_words
 from tests.training.test_loop import same_tensors
 
 from micronet_lm.corpus import Corpus
+from micronet_lm.training import Run
 from micronet_lm.training.metrics import read_metrics
 
 ONE = [sys.executable, "-m", "micronet_lm"]
@@ -88,7 +89,8 @@ def test_two_processes_give_the_curve_of_one(tmp_path: Path, corpus: Corpus, sam
     for key in ("loss", "gradient_norm"):
         assert [v[key] for v in two] == pytest.approx([v[key] for v in one], rel=2e-3)
     assert two[0]["loss"] == pytest.approx(one[0]["loss"], rel=1e-6)
-    assert one[-1]["loss"] < one[0]["loss"] - 0.3
+    # The curve is no flat line: it falls by much more than the tolerance.
+    assert one[-1]["loss"] < one[0]["loss"] - 0.05
 
 
 def test_ctrl_c_at_the_command_line_says_how_to_go_on(tmp_path: Path, corpus: Corpus) -> None:
@@ -109,3 +111,63 @@ def test_ctrl_c_at_the_command_line_says_how_to_go_on(tmp_path: Path, corpus: Co
     assert f"Go on with: micronet train --resume {out}" in said
     assert "Traceback" not in said
     assert (out / "last.safetensors").is_file()
+
+
+def test_killed_in_the_middle_of_a_save(tmp_path: Path, corpus: Corpus) -> None:
+    """The process writes half of its third checkpoint and is killed by SIGKILL."""
+    script = """
+import os, signal, sys
+import micronet_lm.training.checkpoint as checkpoint
+from micronet_lm.cli.main import main
+
+real, calls = checkpoint.save_file, []
+
+def save_file(tensors, path, metadata):
+    real(tensors, path, metadata=metadata)
+    calls.append(path)
+    if len(calls) == 3:
+        os.truncate(path, os.path.getsize(path) // 2)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+checkpoint.save_file = save_file
+sys.exit(main(sys.argv[1:]))
+"""
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    finish(command(whole, corpus))
+    program = [sys.executable, "-c", script]
+    dead = subprocess.run(
+        command(killed, corpus, program=program), capture_output=True, env=ENVIRONMENT, check=False
+    )
+    assert dead.returncode == -signal.SIGKILL
+    assert len(list(killed.glob(".*.tmp"))) == 1
+    finish(command(killed, corpus))
+    assert same_tensors(whole / "last.safetensors", killed / "last.safetensors")
+    assert same_tensors(whole / "best.safetensors", killed / "best.safetensors")
+    assert list(killed.glob(".*.tmp")) == []
+
+
+def test_one_may_go_on_with_what_two_began(tmp_path: Path, corpus: Corpus) -> None:
+    """A checkpoint does not tell how many processes or parts made it."""
+    more = ["--train.sampling", "stream", "--train.precision", "float32", "--train.log_every", "1"]
+    finish(command(tmp_path / "one", corpus, *more, "--train.steps", "20"))
+    finish(command(tmp_path / "both", corpus, *more, "--train.accumulate", "2", program=TWO))
+    resume = ["train", "--resume", str(tmp_path / "both"), "--train.steps", "20"]
+    finish([*ONE, *resume, "--train.accumulate", "1"])
+    one, both = train_lines(tmp_path / "one"), train_lines(tmp_path / "both")
+    assert [v["step"] for v in both] == [v["step"] for v in one]
+    # The schedule of 12 steps differs from that of 20, but the text and the start do not.
+    assert both[0]["loss"] == pytest.approx(one[0]["loss"], rel=1e-6)
+    assert both[-1]["loss"] == pytest.approx(one[-1]["loss"], rel=0.05)
+
+
+def test_when_the_leader_fails_the_others_say_one_sentence(tmp_path: Path, corpus: Corpus) -> None:
+    run = Run(tmp_path / "run")
+    with run.locked():
+        done = subprocess.run(
+            command(run.path, corpus, program=TWO),
+            capture_output=True, text=True, env=ENVIRONMENT, check=False, timeout=200,
+        )  # fmt: skip
+    assert done.returncode != 0
+    ours = [line for line in done.stderr.splitlines() if line.startswith("micronet")]
+    assert any("another process is training in" in line for line in ours)
+    assert "/micronet_lm/" not in done.stderr, done.stderr  # torchrun's own traceback is not ours

@@ -7,6 +7,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from micronet_lm.corpus.splits import SPLITS
+from micronet_lm.errors import UsageError
 from micronet_lm.progress import bar
 
 _EXAMPLE = """example:
@@ -29,7 +31,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     )
     parser.add_argument("target", type=Path, metavar="RUN", help="folder of a training run")
     parser.add_argument(
-        "--split", default="valid", help="train, valid or test (default: %(default)s)"
+        "--split", choices=SPLITS, default="valid", help="which text (default: %(default)s)"
     )
     parser.add_argument(
         "--checkpoint",
@@ -39,27 +41,23 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     )
     parser.add_argument("--corpus", type=Path, metavar="DIR", help="where the corpus is now")
     parser.add_argument(
-        "--chunk", type=_positive, default=4032, help="tokens at once; changes only the speed"
+        "--chunk", type=int, metavar="N", help="tokens at once; changes only the speed"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=_run)
 
 
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise ValueError(text)
-    return value
-
-
 def _run(arguments: argparse.Namespace) -> int:
-    from micronet_lm.training import Run, evaluate
+    if arguments.chunk is not None and arguments.chunk < 1:
+        raise UsageError(f"--chunk {arguments.chunk} must be at least 1 token")
+
+    from micronet_lm.training import CHUNK, Run, evaluate
 
     run = Run.open(arguments.target)
     ids = run.corpus(arguments.corpus).split(arguments.split)
     model = run.model(arguments.checkpoint)
     with bar(f"Evaluating {arguments.split}", total=len(ids) - 1, unit="tokens") as advance:
-        result = evaluate(model, ids, chunk=arguments.chunk, advance=advance)
+        result = evaluate(model, ids, chunk=arguments.chunk or CHUNK, advance=advance)
     if arguments.json:
         report = {
             "run": str(run.path),

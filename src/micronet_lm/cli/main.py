@@ -45,9 +45,8 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _complain(sentence: str) -> None:
-    # Under torchrun every process meets the same error; one says it.
-    if os.environ.get("RANK", "0") == "0":
-        sys.stderr.write(f"micronet: {sentence}\n")
+    rank = os.environ.get("RANK", "0")  # under torchrun, several processes may speak
+    sys.stderr.write(f"micronet{'' if rank == '0' else f' [rank {rank}]'}: {sentence}\n")
 
 
 def _parser() -> argparse.ArgumentParser:

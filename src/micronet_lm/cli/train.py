@@ -68,31 +68,25 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.resume is not None:
         run = Run.open(arguments.resume)
         recipe = merge_recipe(run.recipe(), overrides)
-        _only_training_changed(run, recipe)
         corpus = run.corpus(arguments.corpus)
-        if overrides and _leads():
-            run.begin(recipe, corpus)
     else:
         run = Run(arguments.out)
         recipe = load_recipe(arguments.recipe, overrides)
         corpus = _corpus(arguments, recipe, run)
-        recipe = _with_vocabulary(recipe, corpus)
-        _refuse_other_run(run, recipe)
-        if _leads() and not run.recipe_file.is_file():
-            run.begin(recipe, corpus)
-    if _leads():
-        _announce(run, recipe, corpus)
-    outcome = train(run, recipe, corpus)
+        recipe = _completed(recipe, corpus)
+    outcome = train(run, recipe, corpus, amend=arguments.resume is not None)
+    if not outcome.finished:
+        return _interrupted(run, outcome)
     return _conclude(run, recipe, outcome, as_json=arguments.json) if _leads() else 0
 
 
 def _corpus(arguments: argparse.Namespace, recipe: Recipe, run: "Run") -> Corpus:
+    """Open the corpus that was named, or the run's own, which is built when it is not there."""
     if arguments.corpus is not None:
         return Corpus.open(arguments.corpus)
-    place = run.path / "corpus"
+    config, place = recipe.corpus, run.path / "corpus"
     manifest = place / "manifest.json"
     if not manifest.is_file() and _leads():
-        config = recipe.corpus
         return build_corpus(
             config.source,
             place,
@@ -103,65 +97,43 @@ def _corpus(arguments: argparse.Namespace, recipe: Recipe, run: "Run") -> Corpus
         )
     while not manifest.is_file():  # the leading process builds it
         time.sleep(0.2)
-    return Corpus.open(place)
+    corpus = Corpus.open(place)
+    there = corpus.manifest
+    for key, wanted in config.model_dump(exclude_none=True).items():
+        if wanted != getattr(there, key):
+            raise RunError(
+                f"{place} was built with {key} {getattr(there, key)}, not {wanted}; "
+                "remove that folder, choose another --out, or name a corpus with --corpus"
+            )
+    return corpus
 
 
-def _with_vocabulary(recipe: Recipe, corpus: Corpus) -> Recipe:
+def _completed(recipe: Recipe, corpus: Corpus) -> Recipe:
+    """Fill in what the corpus tells: its own making, and the size of its vocabulary."""
     size, wanted = len(corpus.vocabulary), recipe.model.vocabulary
     if wanted is not None and wanted != size:
         raise ConfigError(
             f"model.vocabulary is {wanted:,} but {corpus.path} has {size:,} words; "
             "leave model.vocabulary out, or train on the corpus that the recipe is made for"
         )
-    return merge_recipe(recipe, {"model.vocabulary": size})
+    manifest = corpus.manifest
+    facts = {f"corpus.{key}": getattr(manifest, key) for key in recipe.corpus.model_dump()}
+    return merge_recipe(recipe, {**facts, "model.vocabulary": size})
 
 
-def _refuse_other_run(run: "Run", recipe: Recipe) -> None:
-    if run.recipe_file.is_file():
-        changed = _changes(run.recipe(), recipe)
-        if changed:
-            raise RunError(
-                f"{run.path} holds a run with another {', '.join(changed)}; choose another --out, "
-                f"or go on with it as it is: micronet train --resume {run.path}"
-            )
-
-
-def _only_training_changed(run: "Run", recipe: Recipe) -> None:
-    fixed = [key for key in _changes(run.recipe(), recipe) if not key.startswith("train.")]
-    if fixed:
-        raise ConfigError(f"a resumed run keeps its {', '.join(fixed)}; only train.* may change")
-
-
-def _changes(old: Recipe, new: Recipe) -> list[str]:
-    before, after = old.model_dump(), new.model_dump()
-    return [
-        f"{section}.{key}"
-        for section in before
-        for key in before[section]
-        if before[section][key] != after[section][key]
-    ]
-
-
-def _announce(run: "Run", recipe: Recipe, corpus: Corpus) -> None:
-    step = run.checkpoint("last").progress.step if run.last.is_file() else 0
-    tokens = recipe.train.batch * recipe.train.window
-    begin = f"going on after step {step:,}" if step else "beginning"
-    sys.stderr.write(
-        f"{run.path}: {begin}; {recipe.train.steps:,} steps of {tokens:,} tokens, "
-        f"{corpus.tokens('train'):,} tokens in the training split\n"
-    )
-
-
-def _conclude(run: "Run", recipe: Recipe, outcome: "Outcome", *, as_json: bool) -> int:
-    if not outcome.finished:
+def _interrupted(run: "Run", outcome: "Outcome") -> int:
+    if _leads():
         sys.stderr.write(
             f"Interrupted and saved after step {outcome.step:,}. "
             f"Go on with: micronet train --resume {run.path}\n"
         )
-        return INTERRUPTED
+    return INTERRUPTED
+
+
+def _conclude(run: "Run", recipe: Recipe, outcome: "Outcome", *, as_json: bool) -> int:
     from micronet_lm.training import perplexity
 
-    best = perplexity(outcome.best_loss) if outcome.best_loss is not None else None
+    best = perplexity(outcome.best_loss)
     tokens = outcome.step * recipe.train.batch * recipe.train.window
     pace = tokens / outcome.seconds
     if as_json:

@@ -1,6 +1,7 @@
 """Documented, frozen types for every stage; strict loading; dotted overrides."""
 
 from micronet_lm.config.loading import (
+    changed_keys,
     dump_recipe,
     load_recipe,
     merge_recipe,
@@ -17,6 +18,7 @@ __all__ = [
     "ModelConfig",
     "Recipe",
     "TrainConfig",
+    "changed_keys",
     "describe_keys",
     "dump_recipe",
     "load_recipe",

@@ -1,6 +1,7 @@
 """From a preset's name or a YAML file, plus overrides, to a checked `Recipe`."""
 
 import difflib
+import json
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
@@ -51,9 +52,16 @@ def merge_recipe(recipe: Recipe, overrides: Mapping[str, Any]) -> Recipe:
 def parse_recipe(tree: Mapping[str, Any], *, origin: str) -> Recipe:
     """Check a tree of plain values; every mistake becomes one sentence that names `origin`."""
     try:
-        return Recipe.model_validate(tree)
+        # By way of JSON, lists may stand for tuples while nothing else is converted silently.
+        return Recipe.model_validate_json(json.dumps(tree, default=str), strict=True)
     except ValidationError as error:
         raise ConfigError(f"{origin}: {_sentence(error)}") from None
+
+
+def changed_keys(old: Recipe, new: Recipe) -> list[str]:
+    """Name the dotted keys in which two recipes differ."""
+    before, after = _flat(old.model_dump()), _flat(new.model_dump())
+    return [key for key in {**before, **after} if before.get(key) != after.get(key)]
 
 
 def dump_recipe(recipe: Recipe) -> str:
@@ -104,10 +112,19 @@ def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
+def _flat(tree: Mapping[str, Any], lead: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        flat |= _flat(value, f"{lead}{key}.") if isinstance(value, dict) else {lead + key: value}
+    return flat
+
+
 def _put(tree: dict[str, Any], key: str, value: Any) -> None:
     *sections, leaf = key.split(".")
     for section in sections:
-        tree = tree.setdefault(section, {})
+        if tree.get(section) is None:  # absent or switched off
+            tree[section] = {}
+        tree = tree[section]
         if not isinstance(tree, dict):
             raise ConfigError(f"--{key}: '{section}' is a value, not a section")
     tree[leaf] = value

@@ -7,11 +7,11 @@ the remedy. Symbols in parentheses are the paper's.
 from itertools import pairwise
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 
 class Section(BaseModel):
-    """Base of all sections: immutable, no unknown keys, no silent conversions."""
+    """Base of all sections: immutable, no unknown keys."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -73,6 +73,13 @@ class ModelConfig(Section):
 
     dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
     """Share of the embedding's and of every block part's outputs dropped in training."""
+
+    @field_validator("cutoffs", "embedding_widths", mode="before")
+    @classmethod
+    def _one_is_a_list_too(cls, value: object) -> object:
+        if isinstance(value, list):
+            return tuple(value)
+        return (value,) if isinstance(value, int) else value
 
     @model_validator(mode="after")
     def _bins_agree(self) -> Self:
@@ -165,11 +172,6 @@ class TrainConfig(Section):
         if self.batch % self.accumulate:
             raise ValueError(
                 f"accumulate {self.accumulate} must divide the batch of {self.batch} sequences"
-            )
-        if self.sampling == "stream" and self.accumulate > 1:
-            raise ValueError(
-                f"accumulate {self.accumulate} goes with random windows only; "
-                "use a smaller batch with sampling: stream"
             )
         if self.warmup >= self.steps:
             raise ValueError(

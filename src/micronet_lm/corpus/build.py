@@ -125,7 +125,7 @@ def _build(source: Source, out: Path, settings: Settings) -> None:
     vocabulary = Vocabulary.from_counts(
         counts.words, min_count=settings.min_count, max_vocabulary=settings.max_vocabulary
     )
-    clear(out)  # only now: a build that fails on its text leaves the old corpus as it was
+    clear(out)
     files, unknown = encode(source, tokenizer, vocabulary, counts.tokens, out)
     vocabulary.save(out / VOCABULARY)
     data = vocabulary.to_bytes()

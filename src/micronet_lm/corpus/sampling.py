@@ -78,7 +78,8 @@ class Sampler:
         """Start of the number-th window of the run.
 
         An epoch lays tiles of one window each over the text, all moved by the same random amount,
-        and visits them in random order: no token is seen twice before all others were seen once.
+        and visits them in random order: within an epoch no token is seen twice, and all are seen
+        but fewer than two windows at the edges, which other epochs, moved elsewhere, see.
         """
         tiles = (len(self._ids) - self._window) // self._window
         epoch, turn = divmod(number, tiles)

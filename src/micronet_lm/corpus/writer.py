@@ -44,8 +44,7 @@ def claim(folder: Path, settings: Settings, *, force: bool) -> None:
 
 
 def clear(folder: Path) -> None:
-    """Take the manifest of the old corpus away, and what an interrupted build left."""
-    (folder / MANIFEST).unlink(missing_ok=True)
+    """Remove what an interrupted build left."""
     for path in folder.iterdir() if folder.exists() else ():
         if _is_temporary(path):
             path.unlink()
@@ -98,7 +97,10 @@ class SplitFile:
 def split_files(
     folder: Path, dtype: np.dtype[np.unsignedinteger[Any]], lengths: Mapping[str, int]
 ) -> Iterator[dict[str, SplitFile]]:
-    """Open the three files of ids; they get their names together when the body is done."""
+    """Open the three files of ids; they get their names together when the body is done.
+
+    Until then an old corpus stays whole; just before, its manifest goes.
+    """
     with ExitStack() as stack:
         yield {
             split: stack.enter_context(
@@ -110,6 +112,7 @@ def split_files(
             )
             for split in SPLITS
         }
+        (folder / MANIFEST).unlink(missing_ok=True)
 
 
 def _occupied(folder: Path, settings: Settings) -> str:

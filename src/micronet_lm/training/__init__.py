@@ -1,11 +1,19 @@
 """The one training loop, its checkpoints and evaluation."""
 
-from micronet_lm.training.evaluation import Evaluation, evaluate, perplexity
+from micronet_lm.training.evaluation import (
+    CHUNK,
+    Evaluation,
+    evaluate,
+    hidden_states,
+    perplexity,
+    token_losses,
+)
 from micronet_lm.training.loop import Outcome, train
 from micronet_lm.training.plugins import Batch, Objective, Plugin, next_word_loss
 from micronet_lm.training.run import Run
 
 __all__ = [
+    "CHUNK",
     "Batch",
     "Evaluation",
     "Objective",
@@ -13,7 +21,9 @@ __all__ = [
     "Plugin",
     "Run",
     "evaluate",
+    "hidden_states",
     "next_word_loss",
     "perplexity",
+    "token_losses",
     "train",
 ]

@@ -5,9 +5,8 @@ The text is one stream. Chunks carry the state over, so their size changes nothi
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from micronet_lm.config import ModelConfig
 from micronet_lm.errors import CorpusError
 from micronet_lm.model import LanguageModel
 
@@ -63,31 +63,33 @@ class Evaluation:
         return asdict(self)
 
 
-@torch.inference_mode()
-def token_losses(
-    model: LanguageModel,
-    ids: NDArray[np.unsignedinteger],
-    *,
-    chunk: int = CHUNK,
-    advance: Callable[[int], None] | None = None,
-) -> Tensor:
-    """Negative log-probability of every token of a text but the first, in fp32 on the CPU."""
+def hidden_states(
+    model: LanguageModel, ids: NDArray[np.unsignedinteger], *, chunk: int = CHUNK
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Walk along a text; yield hidden states (N, D) and the words (N) that follow them."""
+    check_ids(ids, model.config)
     device = next(model.parameters()).device
     training = model.training
     model.eval()
-    losses = []
     state = None
     try:
         for low in range(0, len(ids) - 1, chunk):
             piece = ids[low : min(low + chunk, len(ids) - 1) + 1].astype(np.int64)
             words = torch.from_numpy(piece).to(device)
-            hidden, state = model(words[None, :-1], state)
-            losses.append(-model.log_probability(hidden[0], words[1:]).cpu())
-            if advance is not None:
-                advance(len(piece) - 1)
+            with torch.inference_mode():
+                hidden, state = model(words[None, :-1], state)
+            yield hidden[0], words[1:]
     finally:
         model.train(training)
-    return torch.cat(losses)
+
+
+@torch.inference_mode()
+def token_losses(
+    model: LanguageModel, ids: NDArray[np.unsignedinteger], *, chunk: int = CHUNK
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield negative log-probabilities (N) and their words (N), chunk by chunk, on the CPU."""
+    for hidden, words in hidden_states(model, ids, chunk=chunk):
+        yield -model.log_probability(hidden, words).cpu(), words.cpu()
 
 
 def evaluate(
@@ -97,29 +99,44 @@ def evaluate(
     chunk: int = CHUNK,
     advance: Callable[[int], None] | None = None,
 ) -> Evaluation:
-    """Measure the perplexity of a text."""
-    if len(ids) < 2:
-        raise CorpusError(f"a text of {len(ids)} tokens has nothing to predict; it needs 2 or more")
+    """Measure the perplexity of a text, in memory that does not grow with it."""
     begin = time.perf_counter()
-    losses = token_losses(model, ids, chunk=chunk, advance=advance).double()
-    seconds = time.perf_counter() - begin
-    loss = float(losses.mean())
-    targets = torch.from_numpy(ids[1:].astype(np.int64))
-    bins = []
-    for low, high in pairwise(model.config.bounds):
-        inside = losses[(targets >= low) & (targets < high)]
-        mean = float(inside.mean()) if len(inside) else None
-        bins.append(BinLoss(first=low, tokens=len(inside), loss=mean))
+    bounds = model.config.bounds
+    inner = torch.tensor(bounds[1:-1])
+    tokens = torch.zeros(len(bounds) - 1, dtype=torch.long)
+    totals = torch.zeros(len(bounds) - 1, dtype=torch.float64)
+    for losses, words in token_losses(model, ids, chunk=chunk):
+        number = torch.bucketize(words, inner, right=True)  # the bin of each word
+        tokens += torch.bincount(number, minlength=len(tokens))
+        totals.index_add_(0, number, losses.double())
+        if advance is not None:
+            advance(len(words))
+    loss = float(totals.sum() / tokens.sum())
     return Evaluation(
         loss=loss,
         perplexity=perplexity(loss),
         bits_per_token=loss / math.log(2),
-        tokens=len(losses),
-        seconds=seconds,
-        bins=tuple(bins),
+        tokens=int(tokens.sum()),
+        seconds=time.perf_counter() - begin,
+        bins=tuple(
+            BinLoss(first=low, tokens=int(count), loss=float(total / count) if count else None)
+            for low, count, total in zip(bounds, tokens, totals, strict=False)
+        ),
     )
+
+
+def check_ids(ids: NDArray[np.unsignedinteger], config: ModelConfig) -> None:
+    """Refuse a text that has nothing to predict, or words that the model does not know."""
+    if len(ids) < 2:
+        raise CorpusError(f"a text of {len(ids)} tokens has nothing to predict; it needs 2 or more")
+    largest = int(ids.max())
+    if largest >= config.bounds[-1]:
+        raise CorpusError(
+            f"word {largest} is out of range for a vocabulary of {config.bounds[-1]:,}; "
+            "the corpus is damaged or not the model's: build it again"
+        )
 
 
 def perplexity(loss: float) -> float:
     """Return exp(loss), or infinity where that overflows."""
-    return math.exp(loss) if loss < 700 else math.inf
+    return math.inf if loss > 700 else math.exp(loss)

@@ -1,5 +1,6 @@
 """The one training loop. Techniques plug in through `plugins`; none has a loop of its own."""
 
+import math
 import os
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -9,12 +10,14 @@ import torch
 
 from micronet_lm.config import Recipe, TrainConfig
 from micronet_lm.corpus import Corpus
+from micronet_lm.model import LanguageModel
 from micronet_lm.training.evaluation import perplexity
 from micronet_lm.training.interruption import Interruption, deferred_interruption
 from micronet_lm.training.memory import keep_freed_memory
-from micronet_lm.training.metrics import Metrics, ProgressLine
+from micronet_lm.training.metrics import Metrics
 from micronet_lm.training.plugins import Objective, Plugin, next_word_loss
 from micronet_lm.training.processes import Processes, joined_processes
+from micronet_lm.training.progress_line import ProgressLine
 from micronet_lm.training.run import Run
 from micronet_lm.training.trainer import Trainer
 
@@ -29,8 +32,8 @@ class Outcome:
     step: int
     """Finished steps."""
 
-    best_loss: float | None
-    """Smallest validation loss."""
+    best_loss: float
+    """Smallest validation loss; infinite when nothing was evaluated yet."""
 
     best_step: int | None
     """Finished steps when it was reached."""
@@ -44,14 +47,18 @@ def train(
     recipe: Recipe,
     corpus: Corpus,
     *,
+    model: LanguageModel | None = None,
     objective: Objective = next_word_loss,
     plugins: Sequence[Plugin] = (),
+    amend: bool = False,
     quiet: bool = False,
 ) -> Outcome:
     """Train in `run`'s folder, from its last checkpoint if there is one, until the last step.
 
-    `recipe.model.vocabulary` must be the corpus's. Ctrl-C saves and returns an unfinished outcome.
-    Under `torchrun` every process calls this and gets the same outcome.
+    `recipe.model.vocabulary` must be the corpus's. A new run begins with `model`, or with fresh
+    weights. A folder that holds a run with another recipe or corpus is refused; with `amend`,
+    those keys of `train` that a run can change on its way may differ. Ctrl-C saves and returns
+    an unfinished outcome. Under `torchrun` every process calls this and gets the same outcome.
     """
     make_deterministic()
     keep_freed_memory()
@@ -60,16 +67,28 @@ def train(
         deferred_interruption() as interruption,
         run.locked() if processes.leads else nullcontext(),
     ):
-        trainer = Trainer(run, recipe, corpus, processes, objective, plugins)
-        line = ProgressLine(recipe.train.steps, quiet=quiet or not processes.leads)
-        with Metrics(run.path, step=trainer.progress.step, silent=not processes.leads) as metrics:
-            finished = _steps(trainer, recipe.train, metrics, line, processes, interruption)
+        if processes.leads:
+            run.check(recipe, corpus, amend=amend)
+        trainer = Trainer(run, recipe, corpus, processes, objective, plugins, model)
+        if processes.leads:  # only now: what cannot begin leaves no trace
+            run.begin(recipe, corpus)
+        with (
+            Metrics(run.path, step=trainer.progress.step, silent=not processes.leads) as metrics,
+            ProgressLine(recipe.train.steps, quiet=quiet or not processes.leads) as line,
+        ):
+            step, config = trainer.progress.step, recipe.train
+            line.say(
+                f"{run.path}: {f'going on after step {step:,}' if step else 'beginning'}; "
+                f"{config.steps:,} steps of {config.batch * config.window:,} tokens, "
+                f"{corpus.tokens('train'):,} tokens in the training split"
+            )
+            finished = _steps(trainer, config, metrics, line, processes, interruption)
         progress = trainer.progress
         del trainer  # with what it exchanges gradients through, before the processes part
     return Outcome(
         finished=finished,
         step=progress.step,
-        best_loss=progress.best_loss,
+        best_loss=math.inf if progress.best_loss is None else progress.best_loss,
         best_step=progress.best_step,
         seconds=progress.seconds,
     )
@@ -94,20 +113,29 @@ def _steps(
             loss = trainer.take_mean_loss()
             values |= {"loss": loss, "perplexity": perplexity(loss), "tokens_per_second": pace}
             metrics.write("train", step, values)
-        if last or step % config.evaluate_every == 0:
-            result = trainer.evaluate()
-            if result is not None:
-                metrics.write("valid", step, result.as_json())
-                best = "  (best)" if trainer.progress.best_step == step else ""
-                line.say(f"step {step:,}  validation perplexity {result.perplexity:,.2f}{best}")
+        evaluated = last or step % config.evaluate_every == 0
+        if evaluated:
+            _evaluate(trainer, metrics, line)
         # All processes must leave after the same step, whichever of them was asked to.
         (asked,) = processes.mean([float(interruption.requested)])
-        if last or asked > 0 or step % config.save_every == 0:
+        # What was the best model and what is the last one must belong to the same run of things.
+        if evaluated or asked > 0 or step % config.save_every == 0:
             trainer.save()
         if asked > 0 and not last:
-            line.end()
             return False
+    if trainer.progress.best_step is None:  # it was stopped before, and there were no more steps
+        _evaluate(trainer, metrics, line)
+        trainer.save()
     return True
+
+
+def _evaluate(trainer: Trainer, metrics: Metrics, line: ProgressLine) -> None:
+    result = trainer.evaluate()
+    if result is not None:
+        step = trainer.progress.step
+        metrics.write("valid", step, result.as_json())
+        best = "  (best)" if trainer.progress.best_step == step else ""
+        line.say(f"step {step:,}  validation perplexity {result.perplexity:,.2f}{best}")
 
 
 def make_deterministic() -> None:

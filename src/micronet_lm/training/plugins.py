@@ -1,4 +1,4 @@
-"""What a technique may add to the one training loop: another loss, or something after each step."""
+"""What a technique may add to the one training loop: another loss, or an act after each step."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,11 +7,12 @@ from typing import Protocol
 from torch import Tensor
 
 from micronet_lm.model import LanguageModel
+from micronet_lm.training.processes import Processes
 
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """One process's part of a step's sequences."""
+    """Some of a step's sequences: one process's, or a part of them."""
 
     inputs: Tensor
     """(B, T) words to read."""
@@ -24,6 +25,9 @@ class Batch:
 
     step: int
     """Number of the step, counted from 0."""
+
+    fresh: bool
+    """Whether the sequences do not continue those of the step before."""
 
 
 class Objective(Protocol):
@@ -44,11 +48,18 @@ class Plugin:
     name = "plugin"
     """Names the plug-in's tensors in checkpoints."""
 
-    def start(self, model: LanguageModel, step: int) -> None:
-        """Act before the first step of this process, which is number `step`."""
+    def prepare(self, model: LanguageModel, processes: Processes) -> None:
+        """Act on the new model; parameters added to it here are trained and saved with it."""
 
     def after_step(self, model: LanguageModel, hidden: Tensor, batch: Batch) -> None:
-        """Act on the weights after the optimizer did; `hidden` (B, T, D) is from before."""
+        """Act once after each optimizer step, on this process's whole share of the batch.
+
+        `hidden` (B, T, D) and `batch` are what the step's loss was computed from.
+        """
+
+    def numbers(self) -> dict[str, float]:
+        """Return what the metrics should report beside the loss."""
+        return {}
 
     def tensors(self) -> dict[str, Tensor]:
         """Return what a checkpoint must hold for the technique to go on exactly."""

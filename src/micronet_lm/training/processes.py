@@ -9,6 +9,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from micronet_lm.errors import RunError
+
 
 @dataclass(frozen=True, kw_only=True)
 class Processes:
@@ -69,5 +71,9 @@ def joined_processes() -> Iterator[Processes]:
     try:
         yield Processes(rank=dist.get_rank(), count=count, device=device)
         dist.barrier()  # nobody leaves while another still talks to it
+    except RuntimeError as error:
+        if dist.get_rank() > 0 and "onnection" in str(error):
+            raise RunError("another process stopped, and this one with it") from error
+        raise
     finally:
         dist.destroy_process_group()

@@ -10,12 +10,15 @@ from typing import Any, Literal
 
 import yaml
 
-from micronet_lm.config import Recipe, dump_recipe, parse_recipe
+from micronet_lm.config import Recipe, changed_keys, dump_recipe, parse_recipe
 from micronet_lm.corpus import Corpus
-from micronet_lm.errors import RunError
+from micronet_lm.errors import ConfigError, RunError
 from micronet_lm.files import write_text
 from micronet_lm.model import LanguageModel
-from micronet_lm.training.checkpoint import Checkpoint, load_model, read_checkpoint
+from micronet_lm.training.checkpoint import load_model, read_checkpoint
+
+FIXED = {"train.batch", "train.window", "train.sampling", "train.seed"}
+"""Keys of `train` that a run keeps from its first step on: they say which text comes when."""
 
 
 class Run:
@@ -49,6 +52,25 @@ class Run:
             )
         return run
 
+    def check(self, recipe: Recipe, corpus: Corpus, *, amend: bool = False) -> None:
+        """Refuse to go on with a run that was begun with another recipe or corpus.
+
+        With `amend`, what a run can change on its way is left out of the comparison.
+        """
+        if not self.recipe_file.is_file():
+            return
+        changed = [
+            key
+            for key in changed_keys(self.recipe(), recipe)
+            if not (amend and key.startswith("train.") and key not in FIXED)
+        ]
+        if changed:
+            raise RunError(
+                f"{self.path} holds a run with another {', '.join(changed)}; choose another --out, "
+                f"or go on with it as it is: micronet train --resume {self.path}"
+            )
+        self.corpus(corpus.path)
+
     def begin(self, recipe: Recipe, corpus: Corpus) -> None:
         """Write down what this run is made of, before its first step."""
         place = os.path.relpath(corpus.path, self.path)
@@ -60,18 +82,21 @@ class Run:
         """Read the run's resolved recipe."""
         try:
             tree = yaml.safe_load(self.recipe_file.read_text(encoding="utf-8"))
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise RunError(f"{self.recipe_file} is damaged: {error}") from None
-        return parse_recipe(tree, origin=str(self.recipe_file))
+            return parse_recipe(tree, origin="its recipe")
+        except (yaml.YAMLError, UnicodeDecodeError, ConfigError) as error:
+            why = " ".join(str(error).split())
+            raise RunError(f"{self.recipe_file} is damaged ({why}); restore it") from None
 
     def corpus(self, path: Path | None = None) -> Corpus:
         """Open the corpus that the run was made with, wherever it is now."""
         try:
             reference: dict[str, Any] = json.loads((self.path / "corpus.json").read_text("utf-8"))
             place = path or Path(os.path.normpath(self.path / reference["path"]))
-            fingerprint = reference["fingerprint"]
-        except (OSError, ValueError, KeyError) as error:
-            raise RunError(f"{self.path}/corpus.json cannot be read: {error}") from None
+            fingerprint = str(reference["fingerprint"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise RunError(
+                f"{self.path}/corpus.json cannot be read ({error}); restore it"
+            ) from None
         if not place.is_dir():
             raise RunError(f"the run's corpus is no longer at {place}; name it with --corpus")
         corpus = Corpus.open(place)
@@ -82,14 +107,13 @@ class Run:
             )
         return corpus
 
-    def checkpoint(self, which: Literal["best", "last"] = "best") -> Checkpoint:
-        """Read the model's tensors and the progress of a checkpoint."""
-        return read_checkpoint(self.best if which == "best" else self.last, prefix="model.")
-
     def model(self, which: Literal["best", "last"] = "best") -> LanguageModel:
         """Build the run's model with the weights of a checkpoint."""
+        path = self.best if which == "best" else self.last
+        if which == "best" and not path.is_file() and self.last.is_file():
+            raise RunError(f"{self.path} has not been evaluated yet; take --checkpoint last")
         model = LanguageModel(self.recipe().model)
-        load_model(model, self.checkpoint(which), self.best if which == "best" else self.last)
+        load_model(model, read_checkpoint(path, prefix="model."), path)
         return model.eval()
 
     @contextmanager
@@ -104,4 +128,6 @@ class Run:
                     f"another process is training in {self.path}; "
                     "wait for it or choose another --out"
                 ) from None
+            for leftover in self.path.glob(".*.safetensors.*.tmp"):  # of a run that was killed
+                leftover.unlink()
             yield

@@ -30,13 +30,14 @@ from micronet_lm.training.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
-from micronet_lm.training.evaluation import Evaluation, evaluate
+from micronet_lm.training.evaluation import Evaluation, check_ids, evaluate
 from micronet_lm.training.optimizer import Optimizer
 from micronet_lm.training.plugins import Batch, Objective, Plugin
 from micronet_lm.training.precision import autocast
 from micronet_lm.training.processes import Processes
 from micronet_lm.training.run import Run
 from micronet_lm.training.schedule import learning_rate
+from micronet_lm.training.streams import load_streams, stream_tensors
 
 
 class Trainer:
@@ -49,7 +50,8 @@ class Trainer:
         corpus: Corpus,
         processes: Processes,
         objective: Objective,
-        plugins: Sequence[Plugin],
+        plugins: Sequence[Plugin] = (),
+        model: LanguageModel | None = None,
     ) -> None:
         config = recipe.train
         self._rows, rest = divmod(config.batch, processes.count * config.accumulate)
@@ -60,6 +62,7 @@ class Trainer:
                 f"{processes.count * config.accumulate}"
             )
         self._run, self._config, self._processes = run, config, processes
+        self._plugins = plugins
         self._valid = corpus.split("valid")
         self._sampler = Sampler(
             corpus.split("train"),
@@ -68,20 +71,23 @@ class Trainer:
             window=config.window,
             seed=config.seed,
         )
+        for split in ("train", "valid"):
+            check_ids(corpus.split(split), recipe.model)
         torch.manual_seed(config.seed)
-        self.model = LanguageModel(recipe.model).to(processes.device)
-        self.model.softmax.start_from_frequencies(corpus.vocabulary.counts)
+        if model is None:
+            model = LanguageModel(recipe.model)
+            model.softmax.start_from_frequencies(corpus.vocabulary.counts)
+        self.model = model.to(processes.device)
+        for plugin in plugins:
+            plugin.prepare(self.model, processes)
         self._optimizer = Optimizer(self.model, config)
-        self._plugins = plugins
-        self._stream: StreamState | None = None
+        self._streams: list[StreamState | None] = [None] * config.accumulate
         self.progress = Progress()
         if run.last.is_file():
             self._load(read_checkpoint(run.last))
         self._loss: nn.Module = _Loss(self.model, objective)
         if processes.count > 1:
             self._loss = DistributedDataParallel(self._loss)
-        for plugin in plugins:
-            plugin.start(self.model, self.progress.step)
 
     def step(self) -> dict[str, float]:
         """Do one optimizer step; return its loss, gradient norm, learning rate and seconds."""
@@ -92,26 +98,34 @@ class Trainer:
         torch.manual_seed(int(seeds.generate_state(1, np.uint64)[0]))
         self.model.train()
 
-        loss, hidden, batches = 0.0, [], []
+        share = self._batch(number)
+        loss, hidden = 0.0, []
         for part in range(config.accumulate):
-            batch, fresh = self._batch(number, part)
-            last = part == config.accumulate - 1
-            with nullcontext() if last else self._no_sync():
+            rows = slice(part * self._rows, (part + 1) * self._rows)
+            batch = replace(
+                share,
+                inputs=share.inputs[rows],
+                targets=share.targets[rows],
+                starts=share.starts[rows],
+            )
+            state = None if share.fresh else self._streams[part]
+            with self._no_sync() if part < config.accumulate - 1 else nullcontext():
                 with autocast(config.precision, processes.device):
-                    part_loss, states, stream = self._loss(batch, None if fresh else self._stream)
+                    part_loss, states, stream = self._loss(batch, state)
                 (part_loss / config.accumulate).backward()
+            self._streams[part] = stream.detach()
             loss += float(part_loss.detach()) / config.accumulate
             hidden.append(states.detach())
-            batches.append(batch)
-        self._stream = stream.detach()
 
         (loss,) = processes.mean([loss])
         norm = self._optimizer.step(rate) if math.isfinite(loss) else math.nan
         if not math.isfinite(norm):
-            raise NonFiniteLossError(self._divergence(number, rate, loss))
-        for plugin in self._plugins:
-            for states, batch in zip(hidden, batches, strict=True):
-                plugin.after_step(self.model, states, batch)
+            what = "the gradient" if math.isfinite(loss) else f"the loss ({loss})"
+            raise self._divergence(f"step {number + 1}: {what} is not finite", rate)
+        if self._plugins:
+            states = torch.cat(hidden)
+            for plugin in self._plugins:
+                plugin.after_step(self.model, states, share)
 
         seconds = time.perf_counter() - begin
         self.progress = replace(
@@ -121,7 +135,9 @@ class Trainer:
             pending_steps=self.progress.pending_steps + 1,
             seconds=self.progress.seconds + seconds,
         )
-        return {"loss": loss, "gradient_norm": norm, "learning_rate": rate, "seconds": seconds}
+        numbers = {key: n for plugin in self._plugins for key, n in plugin.numbers().items()}
+        own = {"loss": loss, "gradient_norm": norm, "learning_rate": rate, "seconds": seconds}
+        return own | numbers
 
     def take_mean_loss(self) -> float:
         """Return the mean loss since the last call, over all sittings of the run."""
@@ -136,6 +152,10 @@ class Trainer:
         """
         result = evaluate(self.model, self._valid) if self._processes.leads else None
         loss = self._processes.share(result.loss if result else 0.0)
+        if not math.isfinite(loss):
+            rate = learning_rate(self._config, self.progress.step - 1)
+            what = f"step {self.progress.step}: the validation loss ({loss}) is not finite"
+            raise self._divergence(what, rate)
         best = self.progress.best_loss
         if best is None or loss < best:
             self.progress = replace(self.progress, best_loss=loss, best_step=self.progress.step)
@@ -144,13 +164,18 @@ class Trainer:
         return result
 
     def save(self) -> None:
-        """Write everything that the next step depends on."""
+        """Write everything that the next step depends on, but never weights gone astray."""
         tensors = model_tensors(self.model)
+        if not all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
+            rate = learning_rate(self._config, self.progress.step - 1)
+            raise self._divergence(f"step {self.progress.step}: a weight is not finite", rate)
         tensors |= {f"optimizer.{name}": t for name, t in self._optimizer.tensors().items()}
         for plugin in self._plugins:
             tensors |= {f"plugin.{plugin.name}.{n}": t for n, t in plugin.tensors().items()}
-        if self._config.sampling == "stream" and self._stream is not None:
-            tensors |= {f"stream.{n}": t for n, t in _stream_tensors(self._stream, self._processes)}
+        streams = [stream for stream in self._streams if stream is not None]
+        if self._config.sampling == "stream" and streams:
+            gathered = stream_tensors(streams, self._processes)
+            tensors |= {f"stream.{name}": tensor for name, tensor in gathered.items()}
         if self._processes.leads:
             write_checkpoint(self._run.last, tensors, self.progress)
 
@@ -159,20 +184,25 @@ class Trainer:
         self._optimizer.load(checkpoint.part("optimizer"))
         for plugin in self._plugins:
             plugin.load(checkpoint.part(f"plugin.{plugin.name}"))
-        self._stream = _load_stream(checkpoint.part("stream"), self._processes, self._rows)
+        if streams := checkpoint.part("stream"):
+            parts = self._config.accumulate
+            self._streams = list(
+                load_streams(streams, self._processes, rows=self._rows, parts=parts)
+            )
         self.progress = checkpoint.progress
 
-    def _batch(self, step: int, part: int) -> tuple[Batch, bool]:
-        first = (self._processes.rank * self._config.accumulate + part) * self._rows
-        rows = self._sampler.rows(step, first, self._rows)
+    def _batch(self, step: int) -> Batch:
+        """This process's share of a step's sequences."""
+        count = self._rows * self._config.accumulate
+        rows = self._sampler.rows(step, self._processes.rank * count, count)
         device = self._processes.device
-        batch = Batch(
+        return Batch(
             inputs=torch.from_numpy(rows.inputs).to(device),
             targets=torch.from_numpy(rows.targets).to(device),
             starts=torch.from_numpy(rows.starts).to(device),
             step=step,
+            fresh=rows.fresh,
         )
-        return batch, rows.fresh
 
     def _no_sync(self) -> Any:
         """Leave out the exchange of gradients that only the last part of a batch needs."""
@@ -180,14 +210,13 @@ class Trainer:
             return self._loss.no_sync()
         return nullcontext()
 
-    def _divergence(self, number: int, rate: float, loss: float) -> str:
-        what = "the gradient" if math.isfinite(loss) else f"the loss ({loss})"
+    def _divergence(self, what: str, rate: float) -> NonFiniteLossError:
         last = self._run.last
-        good = f"the last good checkpoint is {last}" if last.is_file() else "no checkpoint is saved"
-        return (
-            f"step {number + 1}: {what} is not finite at learning rate {rate:.3g}; {good}; "
-            f"go on from it with a lower rate: micronet train --resume {self._run.path} "
-            f"--train.learning_rate {self._config.learning_rate / 2:.3g}"
+        good = f"the last good checkpoint is {last}" if last.is_file() else "none is saved yet"
+        lower = f"{self._config.learning_rate / 2:.3g}"
+        return NonFiniteLossError(
+            f"{what} at learning rate {rate:.3g}; {good}; go on with a lower rate: "
+            f"micronet train --resume {self._run.path} --train.learning_rate {lower}"
         )
 
 
@@ -204,24 +233,3 @@ class _Loss(nn.Module):
     ) -> tuple[Tensor, Tensor, StreamState]:
         hidden, state = self.model(batch.inputs, state)
         return self.objective(self.model, hidden, batch), hidden, state
-
-
-def _stream_tensors(stream: StreamState, processes: Processes) -> list[tuple[str, Tensor]]:
-    """Everybody's streams, as one process would have them: the checkpoint does not tell."""
-    named = [("seen", torch.tensor(stream.seen))]
-    for layer, (key, value) in enumerate(zip(stream.keys, stream.values, strict=True)):
-        named.append((f"keys.{layer}", processes.gather(key)))
-        named.append((f"values.{layer}", processes.gather(value)))
-    return named
-
-
-def _load_stream(tensors: dict[str, Tensor], processes: Processes, rows: int) -> StreamState | None:
-    if not tensors:
-        return None
-    own = slice(processes.rank * rows, (processes.rank + 1) * rows)
-    layers = range(sum(1 for name in tensors if name.startswith("keys.")))
-    return StreamState(
-        keys=tuple(tensors[f"keys.{layer}"][own].to(processes.device) for layer in layers),
-        values=tuple(tensors[f"values.{layer}"][own].to(processes.device) for layer in layers),
-        seen=int(tensors["seen"]),
-    )

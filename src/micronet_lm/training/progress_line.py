@@ -1,0 +1,59 @@
+"""What a run reports to people: one line with loss, perplexity, speed and the time left."""
+
+import math
+import sys
+import time
+from typing import Self, TextIO
+
+from micronet_lm.training.evaluation import perplexity
+
+
+class ProgressLine:
+    """One line on standard error: rewritten on a terminal, added now and then elsewhere."""
+
+    def __init__(self, total: int, *, quiet: bool = False, out: TextIO | None = None) -> None:
+        self._out = out or sys.stderr
+        self._live = self._out.isatty()
+        self._pause = 0.2 if self._live else 30.0
+        self._total, self._quiet = total, quiet
+        self._shown = -math.inf
+        self._begin: tuple[float, int] | None = None
+
+    def show(self, step: int, *, loss: float, tokens_per_second: float) -> None:
+        """Report after `step` finished steps."""
+        now = time.monotonic()
+        if self._begin is None:
+            self._begin = (now, step)
+        if self._quiet or (now - self._shown < self._pause and step < self._total):
+            return
+        self._shown = now
+        since, first = self._begin
+        pace = (now - since) / (step - first) if step > first else 0.0
+        left = _clock(pace * (self._total - step)) if pace else "?"
+        text = (
+            f"step {step:,}/{self._total:,}  loss {loss:.4f}  perplexity {perplexity(loss):,.1f}  "
+            f"{tokens_per_second:,.0f} tokens/s  {left} left"
+        )
+        self._out.write(f"\r\x1b[2K{text}" if self._live else text + "\n")
+        self._out.flush()
+
+    def say(self, text: str) -> None:
+        """Write a line that stays."""
+        if not self._quiet:
+            self._out.write(f"\r\x1b[2K{text}\n" if self._live else text + "\n")
+            self._out.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave the last line standing, so that what is said next begins a new one."""
+        if self._live and not self._quiet and self._begin is not None:
+            self._out.write("\n")
+            self._out.flush()
+
+
+def _clock(seconds: float) -> str:
+    minutes, second = divmod(round(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02d}:{second:02d}" if hours else f"{minute}:{second:02d}"
