@@ -169,3 +169,33 @@ def test_help_has_an_example_for_every_verb(capsys: pytest.CaptureFixture[str]) 
             main([*words, "--help"])
         assert left.value.code == 0
         assert f"micronet {' '.join(words)}" in capsys.readouterr().out.split("example")[1]
+
+
+def test_a_runs_own_corpus_must_be_the_recipes(
+    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, other = tmp_path / "run", tmp_path / "other.txt"
+    other.write_text(text.read_text("utf-8").replace("word", "term"), encoding="utf-8")
+    words = ["train", "demo", "--out", str(out), *TINY]
+    # The first try builds the corpus, and fails on the window.
+    assert main([*words, "--corpus.source", str(text), "--train.window", "99999"]) == 1
+    capsys.readouterr()
+    code, sentence = fails([*words, "--corpus.source", str(other)], capsys)
+    assert (code, f"was built with source {text}, not {other}" in sentence) == (1, True)
+    assert main([*words, "--corpus.source", str(text)]) == 0
+
+
+def test_a_run_does_not_go_on_with_another_corpus(
+    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, word in (("a", "word"), ("b", "term")):
+        copy = tmp_path / "story.txt"
+        copy.write_text(text.read_text("utf-8").replace("word", word), encoding="utf-8")
+        build_corpus(str(copy), tmp_path / name)
+    words = ["train", "demo", "--out", str(tmp_path / "run"), *TINY, "--corpus"]
+    assert main([*words, str(tmp_path / "a")]) == 0
+    capsys.readouterr()
+    code, sentence = fails([*words, str(tmp_path / "b")], capsys)
+    assert (code, "is not the corpus of this run" in sentence) == (1, True)
+    # What was really read is written down, not what the preset would have taken.
+    assert f"source: {tmp_path / 'story.txt'}" in (tmp_path / "run" / "recipe.yaml").read_text()

@@ -138,5 +138,5 @@ def check_ids(ids: NDArray[np.unsignedinteger], config: ModelConfig) -> None:
 
 
 def perplexity(loss: float) -> float:
-    """Return exp(loss), or infinity where that overflows."""
-    return math.inf if loss > 700 else math.exp(loss)
+    """Return exp(loss), but no more than the largest number there is: JSON knows no infinity."""
+    return math.exp(min(loss, 709.0))

@@ -1,7 +1,6 @@
 """What a run reports to programs: JSON lines, and TensorBoard's curves."""
 
 import json
-import math
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -51,11 +50,10 @@ class Metrics:
         """Add one line, and its numbers as scalars named `kind/key`."""
         if self._silent:
             return
-        record = {"kind": kind, "step": step, **values}
-        self._file.write(json.dumps(record, allow_nan=False) + "\n")
+        self._file.write(json.dumps({"kind": kind, "step": step, **values}, allow_nan=False) + "\n")
         self._file.flush()
         for key, value in values.items():
-            if isinstance(value, int | float) and math.isfinite(value):
+            if isinstance(value, int | float):
                 self._board.add_scalar(f"{kind}/{key}", value, step)
 
     def __enter__(self) -> Self:
