@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from micronet_lm.cli.parsers import add_parser
 from micronet_lm.corpus import Corpus, build_corpus
 from micronet_lm.corpus.splits import SPLITS, parse_ratio
 from micronet_lm.corpus.textfiles import SUFFIXES
@@ -34,12 +35,12 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     corpus = verbs.add_parser("corpus", help="turn text into a corpus, or look at one")
     actions = corpus.add_subparsers(title="verbs", metavar="VERB", required=True)
     _add_build(actions)
-    info = actions.add_parser(
+    info = add_parser(
+        actions,
         "info",
         help="show what a corpus holds",
         description="Show the splits, the vocabulary and the fingerprint of a corpus.",
         epilog=_INFO_EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     info.add_argument("folder", metavar="DIR", type=Path, help="a folder that build wrote")
     info.add_argument("--top", type=int, default=10, metavar="N", help="frequent words to show")
@@ -48,12 +49,12 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 
 
 def _add_build(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    build = actions.add_parser(
+    build = add_parser(
+        actions,
         "build",
         help="turn text into a corpus on disk",
         description="Turn text into ids on disk with a vocabulary sorted by frequency.",
         epilog=_BUILD_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     build.add_argument(
         "source",

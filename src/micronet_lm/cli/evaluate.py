@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from micronet_lm.cli.parsers import add_parser
 from micronet_lm.corpus.splits import SPLITS
 from micronet_lm.errors import UsageError
 from micronet_lm.progress import bar
@@ -18,7 +19,8 @@ _EXAMPLE = """example:
 
 def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Register the verb."""
-    parser = verbs.add_parser(
+    parser = add_parser(
+        verbs,
         "evaluate",
         help="measure a model's perplexity",
         description=(
@@ -26,8 +28,6 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
             "predicted once, from all tokens before it that the model can reach."
         ),
         epilog=_EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("target", type=Path, metavar="RUN", help="folder of a training run")
     parser.add_argument(

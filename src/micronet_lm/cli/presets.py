@@ -6,6 +6,7 @@ import json
 from rich.console import Console
 from rich.table import Table
 
+from micronet_lm.cli.parsers import add_parser
 from micronet_lm.config import dump_recipe, load_recipe, preset_names, preset_summary
 
 _EXAMPLE = """example:
@@ -16,13 +17,12 @@ _EXAMPLE = """example:
 
 def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Register the verb."""
-    parser = verbs.add_parser(
+    parser = add_parser(
+        verbs,
         "presets",
         help="list the recipes that ship with the package, or print one",
         description="List the recipes that ship with the package, or print one in full.",
         epilog=_EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("name", nargs="?", help="print this recipe, with all its defaults")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

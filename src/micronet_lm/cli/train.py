@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from micronet_lm.cli.parsers import add_parser
 from micronet_lm.config import Recipe, describe_keys, load_recipe, merge_recipe
 from micronet_lm.corpus import Corpus, build_corpus
 from micronet_lm.errors import ConfigError, RunError, UsageError
@@ -34,14 +35,13 @@ Any key of the recipe can be set as --section.key VALUE:
 
 def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Register the verb."""
-    parser = verbs.add_parser(
+    parser = add_parser(
+        verbs,
         "train",
         help="train a language model",
         description="Train the language model of a recipe on a corpus.",
         epilog=_EXAMPLE + describe_keys(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         usage="micronet train [RECIPE] --out RUN [--corpus DIR] [--json] [--section.key VALUE ...]",
-        allow_abbrev=False,
     )
     parser.add_argument("recipe", nargs="?", help="a preset ('micronet presets') or a .yaml file")
     parser.add_argument("--out", type=Path, metavar="RUN", help="folder of the run")
