@@ -78,10 +78,16 @@ def test_killed_twice_and_resumed_gives_the_same_bits(
     assert losses[0] == losses[1]
 
 
-@pytest.mark.parametrize("sampling", ["random", "stream"])
-def test_two_processes_give_the_curve_of_one(tmp_path: Path, corpus: Corpus, sampling: str) -> None:
+# Two sums in another order differ in the last bit, and training makes differences grow: faster with
+# streams, which carry keys of older weights along. A lower rate keeps those curves comparable.
+@pytest.mark.parametrize(
+    ("sampling", "rate", "fall"), [("random", "0.03", 0.3), ("stream", "0.01", 0.05)]
+)
+def test_two_processes_give_the_curve_of_one(
+    tmp_path: Path, corpus: Corpus, sampling: str, rate: str, fall: float
+) -> None:
     more = ["--train.steps", "30", "--train.log_every", "1", "--train.precision", "float32"]
-    more += ["--train.sampling", sampling]
+    more += ["--train.sampling", sampling, "--train.learning_rate", rate]
     finish(command(tmp_path / "one", corpus, *more))
     finish(command(tmp_path / "two", corpus, *more, program=TWO))
     one, two = train_lines(tmp_path / "one"), train_lines(tmp_path / "two")
@@ -89,8 +95,8 @@ def test_two_processes_give_the_curve_of_one(tmp_path: Path, corpus: Corpus, sam
     for key in ("loss", "gradient_norm"):
         assert [v[key] for v in two] == pytest.approx([v[key] for v in one], rel=2e-3)
     assert two[0]["loss"] == pytest.approx(one[0]["loss"], rel=1e-6)
-    # The curve is no flat line: it falls by much more than the tolerance.
-    assert one[-1]["loss"] < one[0]["loss"] - 0.05
+    # The curve is no flat line: it falls by much more than the tolerance of 0.01.
+    assert one[-1]["loss"] < one[0]["loss"] - fall
 
 
 def test_ctrl_c_at_the_command_line_says_how_to_go_on(tmp_path: Path, corpus: Corpus) -> None:

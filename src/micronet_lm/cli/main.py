@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import micronet_lm
 from micronet_lm.cli import corpus, evaluate, presets, train
+from micronet_lm.cli.parsers import Parser
 from micronet_lm.config import split_overrides
 from micronet_lm.errors import MicronetError, UsageError
 
@@ -50,7 +51,7 @@ def _complain(sentence: str) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="micronet",
         description=micronet_lm.__doc__,
         epilog="'micronet VERB --help' explains a verb and gives an example.",

@@ -1,6 +1,17 @@
 """How the parser of a verb is made: the same for all of them."""
 
 import argparse
+from typing import NoReturn
+
+from micronet_lm.errors import UsageError
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose complaints are one sentence, like all others."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what argparse would print with its usage."""
+        raise UsageError(f"{message}; see {self.prog} --help")
 
 
 def add_parser(
