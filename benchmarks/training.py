@@ -139,7 +139,7 @@ def training_step(
     def step() -> None:
         with autocast(precision, torch.device("cpu")):
             hidden, _ = model(batch.inputs)
-            loss = next_word_loss(model, hidden, batch)
+            loss = next_word_loss(model, hidden, batch, memory=None)
         loss.backward()
         optimizer.step(1e-4)
 

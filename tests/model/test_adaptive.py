@@ -31,16 +31,16 @@ def _model(request: pytest.FixtureRequest) -> LanguageModel:
 
 
 def test_probabilities_sum_to_one(model: LanguageModel) -> None:
-    hidden = torch.randn(50, 16, dtype=torch.float64)
-    total = model.log_distribution(hidden).exp().sum(dim=1)
+    hidden = torch.randn(2, 25, 16, dtype=torch.float64)
+    total = model.log_distribution(hidden).exp().sum(dim=-1)
     torch.testing.assert_close(total, torch.ones_like(total))
 
 
 def test_targets_agree_with_the_whole_distribution(model: LanguageModel) -> None:
-    hidden = torch.randn(100, 16, dtype=torch.float64)
-    words = torch.randperm(100)
+    hidden = torch.randn(4, 25, 16, dtype=torch.float64)
+    words = torch.randperm(100).view(4, 25)
     ours = model.log_probability(hidden, words)
-    theirs = model.log_distribution(hidden).gather(1, words[:, None]).squeeze(1)
+    theirs = model.log_distribution(hidden).gather(2, words[..., None]).squeeze(2)
     torch.testing.assert_close(ours, theirs)
 
 
@@ -59,8 +59,8 @@ def test_a_tail_word_is_its_bin_times_itself(model: LanguageModel) -> None:
     low, high = bounds[-2:]
     within = (tables[-1] @ head.projections[-1](hidden)[0] + head.biases[-1]).softmax(0)
     expected = bin_probability[-1] * within[3]
-    ours = model.log_probability(hidden, torch.tensor([low + 3])).exp()
-    torch.testing.assert_close(ours[0], expected)
+    ours = model.log_probability(hidden[None], torch.tensor([[low + 3]])).exp()
+    torch.testing.assert_close(ours[0, 0], expected)
     assert high == 100
 
 
@@ -89,13 +89,13 @@ def test_unused_tail_bins_cost_no_logits(monkeypatch: pytest.MonkeyPatch) -> Non
         return linear_logsumexp(x, weight, bias)
 
     monkeypatch.setattr("micronet_lm.model.adaptive.linear_logsumexp", spy)
-    model.log_probability(torch.randn(6, 16), torch.tensor([0, 1, 9, 10, 29, 99]))
+    model.log_probability(torch.randn(1, 6, 16), torch.tensor([[0, 1, 9, 10, 29, 99]]))
     assert seen == [(6, 12), (2, 20), (1, 70)]
 
 
 def test_every_weight_has_a_gradient_even_when_no_word_needs_its_bin(model: LanguageModel) -> None:
     hidden, _ = model(torch.zeros(1, 3, dtype=torch.long))
-    model.log_probability(hidden[0], torch.zeros(3, dtype=torch.long)).sum().backward()
+    model.log_probability(hidden, torch.zeros(1, 3, dtype=torch.long)).sum().backward()
     unused = [name for name, p in model.named_parameters() if p.grad is None]
     assert unused == []
 
@@ -106,5 +106,5 @@ def test_biases_start_at_the_words_frequencies(model: LanguageModel) -> None:
     for table in (*model.embedding.tables, model.softmax.tail_weight):
         torch.nn.init.zeros_(table)
     shares = torch.tensor(counts, dtype=torch.float64) + 1
-    ours = model.log_distribution(torch.randn(1, 16, dtype=torch.float64)).exp()
-    torch.testing.assert_close(ours[0], shares / shares.sum())
+    ours = model.log_distribution(torch.randn(1, 1, 16, dtype=torch.float64)).exp()
+    torch.testing.assert_close(ours[0, 0], shares / shares.sum())

@@ -43,7 +43,7 @@ def test_every_token_after_the_first_counts_once(
     model.eval()
     with torch.no_grad():
         hidden, _ = model(words[None, :-1])
-        expected = -model.log_distribution(hidden[0]).gather(1, words[1:, None]).squeeze(1)
+        expected = -model.log_distribution(hidden)[0].gather(1, words[1:, None]).squeeze(1)
     ours = torch.cat([losses for losses, _ in token_losses(model, ids[:600], chunk=50)])
     torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-5)
     result = evaluate(model, ids[:600], chunk=77)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import ConfigError, CorpusError, NonFiniteLossError, RunError
-from micronet_lm.model import LanguageModel
+from micronet_lm.model import LanguageModel, Memory
 from micronet_lm.training import Batch, Plugin, Run, evaluate, next_word_loss, train
 from micronet_lm.training.checkpoint import read_checkpoint
 from micronet_lm.training.metrics import read_metrics
@@ -148,8 +148,11 @@ class Counter(Plugin):
 def test_ctrl_c_saves_and_the_run_goes_on_to_the_same_bits(
     tmp_path: Path, corpus: Corpus, sampling: str
 ) -> None:
-    def objective(model: LanguageModel, hidden: Tensor, batch: Batch) -> Tensor:
-        return next_word_loss(model, hidden, batch) + model.get_parameter("extra").square().sum()
+    def objective(
+        model: LanguageModel, hidden: Tensor, batch: Batch, memory: Memory | None
+    ) -> Tensor:
+        extra = model.get_parameter("extra").square().sum()
+        return next_word_loss(model, hidden, batch, memory) + extra
 
     recipe = tiny_recipe(corpus, train__sampling=sampling, model__dropout=0.1)
     whole = Run(tmp_path / "whole")
@@ -193,8 +196,10 @@ def test_signal_handlers_are_given_back(tmp_path: Path, corpus: Corpus) -> None:
 def test_divergence_names_step_rate_and_checkpoint(
     tmp_path: Path, corpus: Corpus, where: str
 ) -> None:
-    def diverging(model: LanguageModel, hidden: Tensor, batch: Batch) -> Tensor:
-        loss = next_word_loss(model, hidden, batch)
+    def diverging(
+        model: LanguageModel, hidden: Tensor, batch: Batch, memory: Memory | None
+    ) -> Tensor:
+        loss = next_word_loss(model, hidden, batch, memory)
         if batch.step < 7:
             return loss
         # √0 has a finite value and an infinite slope.

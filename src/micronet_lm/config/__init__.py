@@ -11,10 +11,19 @@ from micronet_lm.config.loading import (
 )
 from micronet_lm.config.overrides import split_overrides
 from micronet_lm.config.reference import describe_keys
-from micronet_lm.config.sections import CorpusConfig, ModelConfig, Recipe, TrainConfig
+from micronet_lm.config.sections import (
+    CacheConfig,
+    CorpusConfig,
+    HebbianConfig,
+    ModelConfig,
+    Recipe,
+    TrainConfig,
+)
 
 __all__ = [
+    "CacheConfig",
     "CorpusConfig",
+    "HebbianConfig",
     "ModelConfig",
     "Recipe",
     "TrainConfig",

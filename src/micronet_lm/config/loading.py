@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from micronet_lm.config.sections import Recipe
+from micronet_lm.config.sections import Recipe, section_type
 from micronet_lm.errors import ConfigError
 
 _PRESETS = resources.files("micronet_lm") / "presets"
@@ -155,8 +155,8 @@ def _known_keys(path: list[str]) -> list[str]:
         field = section.model_fields.get(part)
         if field is None:
             return []
-        section = field.annotation
-        if not hasattr(section, "model_fields"):
+        section = section_type(field.annotation)
+        if section is None:
             return []
     return list(section.model_fields)
 

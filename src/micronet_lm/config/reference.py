@@ -2,14 +2,17 @@
 
 from typing import Any
 
-from micronet_lm.config.sections import Recipe
+from micronet_lm.config.sections import Recipe, section_type
 
 
 def describe_keys() -> str:
     """List all keys with their defaults and meanings, one a line, by section."""
     lines = []
     for section, field in Recipe.model_fields.items():
-        kind: Any = field.annotation
+        kind = section_type(field.annotation)
+        assert kind is not None  # noqa: S101
+        if field.default is None:
+            lines.append(f"  {section}: {kind.__doc__} Naming a key switches it on.")
         for key, leaf in kind.model_fields.items():
             default = leaf.default
             shown = "" if default is None else f" (default {_plain(default)})"

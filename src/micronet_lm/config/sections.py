@@ -5,7 +5,7 @@ the remedy. Symbols in parentheses are the paper's.
 """
 
 from itertools import pairwise
-from typing import Literal, Self
+from typing import Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -113,6 +113,29 @@ class ModelConfig(Section):
         return (0, *self.cutoffs, self.vocabulary)
 
 
+class CacheConfig(Section):
+    """The differentiable non-parametric cache (section 3.5); absent or of size 0 means none."""
+
+    size: int = Field(default=2000, ge=0)
+    """Last activations of the text that the cache holds (n_cache); 0 switches it off."""
+
+    theta: float = Field(default=0.016, gt=0.0)
+    """Sharpness of the similarity (θ), where learning begins."""
+
+    lam: float = Field(default=0.07, gt=0.0, lt=1.0)
+    """The cache's share of the prediction (λ), where learning begins."""
+
+
+class HebbianConfig(Section):
+    """The Hebbian softmax (section 3.4; Rae et al. 2018); absent or of limit 0 means none."""
+
+    gamma: float = Field(default=0.01, ge=0.0, le=1.0)
+    """Smallest rate that a word's output row moves towards its activations with (γ)."""
+
+    limit: int = Field(default=500, ge=0)
+    """Sightings of a word after which its row moves no more (T); 0 switches the update off."""
+
+
 class TrainConfig(Section):
     """The one training loop."""
 
@@ -194,8 +217,26 @@ class Recipe(Section):
     model: ModelConfig = ModelConfig()
     """The shape of the model."""
 
+    cache: CacheConfig | None = None
+    """The cache of recent activations; absent means none."""
+
+    hebbian: HebbianConfig | None = None
+    """The Hebbian update of the softmax; absent means none."""
+
     train: TrainConfig = TrainConfig()
     """How the model is trained."""
+
+    @field_validator("cache")
+    @classmethod
+    def _an_empty_cache_is_none(cls, cache: CacheConfig | None) -> CacheConfig | None:
+        return cache if cache and cache.size else None
+
+    @field_validator("hebbian")
+    @classmethod
+    def _an_update_that_never_acts_is_none(
+        cls, hebbian: HebbianConfig | None
+    ) -> HebbianConfig | None:
+        return hebbian if hebbian and hebbian.limit else None
 
     @model_validator(mode="after")
     def _sections_agree(self) -> Self:
@@ -206,3 +247,11 @@ class Recipe(Section):
                 " raise it or lower the cutoffs"
             )
         return self
+
+
+def section_type(annotation: Any) -> type[Section] | None:
+    """Return the section that a field holds, or may hold; nothing when it holds a value."""
+    for kind in (annotation, *get_args(annotation)):
+        if isinstance(kind, type) and issubclass(kind, Section):
+            return kind
+    return None

@@ -12,11 +12,13 @@ Notation, the same in every file of this room:
 `H`   attention heads
 `K`   width of a head's queries and keys (d_k); for values d_v
 `C`   tokens that one layer attends to, the current one included
+`M`   activations that the cache remembers of a text so far, at most its size n
 `P`   tokens before the current one that a layer attends to: C − 1
 ====  ==========================================================================
 """
 
+from micronet_lm.model.cache import Cache, Memory
 from micronet_lm.model.state import StreamState
 from micronet_lm.model.transformer import LanguageModel
 
-__all__ = ["LanguageModel", "StreamState"]
+__all__ = ["Cache", "LanguageModel", "Memory", "StreamState"]

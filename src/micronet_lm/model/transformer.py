@@ -3,8 +3,9 @@
 import torch
 from torch import Tensor, nn
 
-from micronet_lm.config import ModelConfig
+from micronet_lm.config import CacheConfig, ModelConfig
 from micronet_lm.model.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
+from micronet_lm.model.cache import Cache, Memory
 from micronet_lm.model.initialization import initialize
 from micronet_lm.model.state import StreamState
 from micronet_lm.model.windowed_attention import windowed_attention
@@ -71,7 +72,7 @@ class Block(nn.Module):
 class LanguageModel(nn.Module):
     """Word ids to hidden states, and hidden states to probabilities of the next word."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, cache: CacheConfig | None = None) -> None:
         super().__init__()
         self.config = config
         self.embedding = AdaptiveEmbedding(config)
@@ -79,6 +80,7 @@ class LanguageModel(nn.Module):
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
         self.softmax = AdaptiveSoftmax(config)
         initialize(self)
+        self.cache = Cache(cache) if cache else None
 
     def forward(self, ids: Tensor, state: StreamState | None = None) -> tuple[Tensor, StreamState]:
         """Compute hidden states (B, T, D) of ids (B, T) that follow `state`.
@@ -96,13 +98,46 @@ class LanguageModel(nn.Module):
         seen = min(state.seen + ids.shape[1], self.config.context - 1)
         return x, StreamState(keys=tuple(keys), values=tuple(values), seen=seen)
 
-    def log_probability(self, hidden: Tensor, words: Tensor) -> Tensor:
-        """Log-probability of one word for each hidden state: (N, D), (N) → (N)."""
-        return self.softmax.log_probability(hidden, words, list(self.embedding.tables))
+    def log_probability(
+        self, hidden: Tensor, words: Tensor, memory: Memory | None = None
+    ) -> Tensor:
+        """Log-probability of the word after each hidden state: (B, T, D), (B, T) → (B, T).
 
-    def log_distribution(self, hidden: Tensor) -> Tensor:
-        """Log-probabilities of all words for each hidden state: (N, D) → (N, V)."""
-        return self.softmax.log_distribution(hidden, list(self.embedding.tables))
+        With a cache, `memory` is what it holds before the first of these tokens; without a memory
+        the text begins here.
+        """
+        flat = self.softmax.log_probability(hidden.flatten(0, 1), words.flatten(), self.tables)
+        log_softmax = flat.view(words.shape)
+        if self.cache is None:
+            return log_softmax
+        return self.cache.log_probability(log_softmax, hidden, words, memory)
+
+    def log_distribution(
+        self, hidden: Tensor, words: Tensor | None = None, memory: Memory | None = None
+    ) -> Tensor:
+        """Log-probabilities of all words after each hidden state: (B, T, D) → (B, T, V).
+
+        A cache also needs the `words` (B, T) that really follow, unless T is 1: it knows each of
+        them from the token after it on.
+        """
+        flat = self.softmax.log_distribution(hidden.flatten(0, 1), self.tables)
+        log_softmax = flat.view(*hidden.shape[:2], -1)
+        if self.cache is None:
+            return log_softmax
+        if words is None:
+            if hidden.shape[1] > 1:
+                raise ValueError("with a cache, several tokens need the words that follow them")
+            words = torch.zeros(hidden.shape[:2], dtype=torch.long, device=hidden.device)
+        return self.cache.log_distribution(log_softmax, hidden, words, memory)
+
+    def remember(self, memory: Memory | None, hidden: Tensor, words: Tensor) -> Memory | None:
+        """Return what the cache holds after `words` followed `hidden`; nothing without a cache."""
+        return None if self.cache is None else self.cache.remember(memory, hidden, words)
+
+    @property
+    def tables(self) -> list[Tensor]:
+        """The bins' embedding tables (V, E), which are also the softmax's rows."""
+        return list(self.embedding.tables)
 
     def parameter_count(self) -> int:
         """Number of trained values, tied tables counted once."""

@@ -1,6 +1,7 @@
 """Perplexity by the contract: every token after the first is predicted once, in order.
 
-The text is one stream. Chunks carry the state over, so their size changes nothing but the speed.
+The text is one stream. Chunks carry the state and the cache over, so their size changes nothing but
+the speed.
 """
 
 import math
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from micronet_lm.config import ModelConfig
 from micronet_lm.errors import CorpusError
-from micronet_lm.model import LanguageModel
+from micronet_lm.model import LanguageModel, Memory
 
 CHUNK = 4032
 """Tokens that are computed at once by default."""
@@ -88,8 +89,12 @@ def token_losses(
     model: LanguageModel, ids: NDArray[np.unsignedinteger], *, chunk: int = CHUNK
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield negative log-probabilities (N) and their words (N), chunk by chunk, on the CPU."""
+    memory: Memory | None = None
     for hidden, words in hidden_states(model, ids, chunk=chunk):
-        yield -model.log_probability(hidden, words).cpu(), words.cpu()
+        states, following = hidden.unsqueeze(0), words.unsqueeze(0)  # one text: B = 1
+        log_probability = model.log_probability(states, following, memory)
+        memory = model.remember(memory, states, following)
+        yield -log_probability[0].cpu(), words.cpu()
 
 
 def evaluate(

@@ -12,6 +12,7 @@ from micronet_lm.config import Recipe, TrainConfig
 from micronet_lm.corpus import Corpus
 from micronet_lm.model import LanguageModel
 from micronet_lm.training.evaluation import perplexity
+from micronet_lm.training.hebbian import Hebbian
 from micronet_lm.training.interruption import Interruption, deferred_interruption
 from micronet_lm.training.memory import keep_freed_memory
 from micronet_lm.training.metrics import Metrics
@@ -55,10 +56,12 @@ def train(
 ) -> Outcome:
     """Train in `run`'s folder, from its last checkpoint if there is one, until the last step.
 
-    `recipe.model.vocabulary` must be the corpus's. A new run begins with `model`, or with fresh
-    weights. A folder that holds a run with another recipe or corpus is refused; with `amend`,
-    those keys of `train` that a run can change on its way may differ. Ctrl-C saves and returns
-    an unfinished outcome. Under `torchrun` every process calls this and gets the same outcome.
+    `recipe.model.vocabulary` must be the corpus's. The recipe says whether there is a cache and a
+    Hebbian update; what else is to act comes with `plugins`. A new run begins with `model`, or
+    with fresh weights. A folder that holds a run with another recipe or corpus is refused; with
+    `amend`, those keys of `train` that a run can change on its way may differ. Ctrl-C saves and
+    returns an unfinished outcome. Under `torchrun` every process calls this and gets the same
+    outcome.
     """
     make_deterministic()
     keep_freed_memory()
@@ -69,7 +72,10 @@ def train(
     ):
         if processes.leads:
             run.check(recipe, corpus, amend=amend)
-        trainer = Trainer(run, recipe, corpus, processes, objective, plugins, model)
+        # What the recipe asks for acts first: masks, for one, must hold after everything else.
+        hebbian = [Hebbian(recipe.hebbian)] if recipe.hebbian else []
+        every = [*hebbian, *plugins]
+        trainer = Trainer(run, recipe, corpus, processes, objective, every, model)
         if processes.leads:  # only now: what cannot begin leaves no trace
             run.begin(recipe, corpus)
         with (

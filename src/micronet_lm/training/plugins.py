@@ -6,7 +6,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from micronet_lm.model import LanguageModel
+from micronet_lm.model import LanguageModel, Memory
 from micronet_lm.training.processes import Processes
 
 
@@ -33,13 +33,20 @@ class Batch:
 class Objective(Protocol):
     """A loss of hidden states, as a mean over the batch's tokens."""
 
-    def __call__(self, model: LanguageModel, hidden: Tensor, batch: Batch) -> Tensor:
-        """Return a scalar loss from hidden states (B, T, D)."""
+    def __call__(
+        self, model: LanguageModel, hidden: Tensor, batch: Batch, memory: Memory | None
+    ) -> Tensor:
+        """Return a scalar loss from hidden states (B, T, D).
+
+        `memory` is what the model's cache remembers of the sequences from before this batch.
+        """
 
 
-def next_word_loss(model: LanguageModel, hidden: Tensor, batch: Batch) -> Tensor:
+def next_word_loss(
+    model: LanguageModel, hidden: Tensor, batch: Batch, memory: Memory | None
+) -> Tensor:
     """Cross-entropy of the next word: −mean log P(x_n | x_1 … x_{n−1})."""
-    return -model.log_probability(hidden.flatten(0, 1), batch.targets.flatten()).mean()
+    return -model.log_probability(hidden, batch.targets, memory).mean()
 
 
 class Plugin:

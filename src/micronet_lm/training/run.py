@@ -112,7 +112,8 @@ class Run:
         path = self.best if which == "best" else self.last
         if which == "best" and not path.is_file() and self.last.is_file():
             raise RunError(f"{self.path} has not been evaluated yet; take --checkpoint last")
-        model = LanguageModel(self.recipe().model)
+        recipe = self.recipe()
+        model = LanguageModel(recipe.model, recipe.cache)
         load_model(model, read_checkpoint(path, prefix="model."), path)
         return model.eval()
 

@@ -1,39 +1,68 @@
-"""The states that contiguous streams carry from step to step, and their place in checkpoints."""
+"""What contiguous streams carry from step to step, and its place in checkpoints."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from micronet_lm.model import StreamState
+from micronet_lm.model import Memory, StreamState
 from micronet_lm.training.processes import Processes
 
 
-def stream_tensors(parts: Sequence[StreamState], processes: Processes) -> dict[str, Tensor]:
+@dataclass(frozen=True, kw_only=True)
+class Stream:
+    """Where some sequences of a batch stand in their texts."""
+
+    state: StreamState
+    """What the next hidden states depend on."""
+
+    memory: Memory | None
+    """What the cache remembers, if the model has one."""
+
+
+def stream_tensors(parts: Sequence[Stream], processes: Processes) -> dict[str, Tensor]:
     """Put everybody's streams together in the order of the batch's rows.
 
-    `parts` are the states of a process's share of the batch, part by part. The result does not
+    `parts` are the streams of a process's share of the batch, part by part. The result does not
     tell how many parts and processes there were.
     """
-    tensors = {"seen": torch.tensor(parts[0].seen)}
-    for layer in range(len(parts[0].keys)):
-        keys = torch.cat([part.keys[layer] for part in parts])
-        values = torch.cat([part.values[layer] for part in parts])
-        tensors[f"keys.{layer}"] = processes.gather(keys)
-        tensors[f"values.{layer}"] = processes.gather(values)
-    return tensors
+    by_name = [_rows_of(part) for part in parts]
+    tensors = {
+        name: processes.gather(torch.cat([part[name] for part in by_name])) for name in by_name[0]
+    }
+    return {"seen": torch.tensor(parts[0].state.seen), **tensors}
 
 
 def load_streams(
     tensors: Mapping[str, Tensor], processes: Processes, *, rows: int, parts: int
-) -> list[StreamState]:
+) -> list[Stream]:
     """Take this process's rows out of what `stream_tensors` gave, `rows` a part."""
     layers = range(sum(1 for name in tensors if name.startswith("keys.")))
-    states = []
+    streams = []
     for part in range(parts):
         first = (processes.rank * parts + part) * rows
-        own = slice(first, first + rows)
-        keys = tuple(tensors[f"keys.{layer}"][own].to(processes.device) for layer in layers)
-        values = tuple(tensors[f"values.{layer}"][own].to(processes.device) for layer in layers)
-        states.append(StreamState(keys=keys, values=values, seen=int(tensors["seen"])))
-    return states
+        own = {
+            name: tensor[first : first + rows].to(processes.device)
+            for name, tensor in tensors.items()
+            if name != "seen"
+        }
+        state = StreamState(
+            keys=tuple(own[f"keys.{layer}"] for layer in layers),
+            values=tuple(own[f"values.{layer}"] for layer in layers),
+            seen=int(tensors["seen"]),
+        )
+        memory = None
+        if "memory.states" in own:
+            memory = Memory(states=own["memory.states"], words=own["memory.words"])
+        streams.append(Stream(state=state, memory=memory))
+    return streams
+
+
+def _rows_of(stream: Stream) -> dict[str, Tensor]:
+    """Name the tensors of a stream, each with one row a sequence."""
+    named = {f"keys.{layer}": keys for layer, keys in enumerate(stream.state.keys)}
+    named |= {f"values.{layer}": values for layer, values in enumerate(stream.state.values)}
+    if stream.memory is not None:
+        named |= {"memory.states": stream.memory.states, "memory.words": stream.memory.words}
+    return named

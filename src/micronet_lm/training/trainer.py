@@ -21,7 +21,7 @@ from micronet_lm.config import Recipe
 from micronet_lm.corpus import Corpus
 from micronet_lm.corpus.sampling import Sampler
 from micronet_lm.errors import ConfigError, NonFiniteLossError
-from micronet_lm.model import LanguageModel, StreamState
+from micronet_lm.model import LanguageModel
 from micronet_lm.training.checkpoint import (
     Checkpoint,
     Progress,
@@ -37,7 +37,7 @@ from micronet_lm.training.precision import autocast
 from micronet_lm.training.processes import Processes
 from micronet_lm.training.run import Run
 from micronet_lm.training.schedule import learning_rate
-from micronet_lm.training.streams import load_streams, stream_tensors
+from micronet_lm.training.streams import Stream, load_streams, stream_tensors
 
 
 class Trainer:
@@ -75,17 +75,17 @@ class Trainer:
             check_ids(corpus.split(split), recipe.model)
         torch.manual_seed(config.seed)
         if model is None:
-            model = LanguageModel(recipe.model)
+            model = LanguageModel(recipe.model, recipe.cache)
             model.softmax.start_from_frequencies(corpus.vocabulary.counts)
         self.model = model.to(processes.device)
         for plugin in plugins:
             plugin.prepare(self.model, processes)
         self._optimizer = Optimizer(self.model, config)
-        self._streams: list[StreamState | None] = [None] * config.accumulate
+        self._streams: list[Stream | None] = [None] * config.accumulate
         self.progress = Progress()
         if run.last.is_file():
             self._load(read_checkpoint(run.last))
-        self._loss: nn.Module = _Loss(self.model, objective)
+        self._loss: nn.Module = _Loss(self.model, objective, carry=config.sampling == "stream")
         if processes.count > 1:
             self._loss = DistributedDataParallel(self._loss)
 
@@ -108,12 +108,11 @@ class Trainer:
                 targets=share.targets[rows],
                 starts=share.starts[rows],
             )
-            state = None if share.fresh else self._streams[part]
+            stream = None if share.fresh else self._streams[part]
             with self._no_sync() if part < config.accumulate - 1 else nullcontext():
                 with autocast(config.precision, processes.device):
-                    part_loss, states, stream = self._loss(batch, state)
+                    part_loss, states, self._streams[part] = self._loss(batch, stream)
                 (part_loss / config.accumulate).backward()
-            self._streams[part] = stream.detach()
             loss += float(part_loss.detach()) / config.accumulate
             hidden.append(states.detach())
 
@@ -136,6 +135,8 @@ class Trainer:
             seconds=self.progress.seconds + seconds,
         )
         numbers = {key: n for plugin in self._plugins for key, n in plugin.numbers().items()}
+        if (cache := self.model.cache) is not None:
+            numbers |= {"cache_theta": cache.theta.item(), "cache_lam": cache.lam.item()}
         own = {"loss": loss, "gradient_norm": norm, "learning_rate": rate, "seconds": seconds}
         return own | numbers
 
@@ -173,7 +174,7 @@ class Trainer:
         for plugin in self._plugins:
             tensors |= {f"plugin.{plugin.name}.{n}": t for n, t in plugin.tensors().items()}
         streams = [stream for stream in self._streams if stream is not None]
-        if self._config.sampling == "stream" and streams:
+        if streams:
             gathered = stream_tensors(streams, self._processes)
             tensors |= {f"stream.{name}": tensor for name, tensor in gathered.items()}
         if self._processes.leads:
@@ -223,13 +224,18 @@ class Trainer:
 class _Loss(nn.Module):
     """The model with its objective, as the one module whose gradients processes exchange."""
 
-    def __init__(self, model: LanguageModel, objective: Objective) -> None:
+    def __init__(self, model: LanguageModel, objective: Objective, *, carry: bool) -> None:
         super().__init__()
         self.model = model
         self.objective = objective
+        self._carry = carry
 
-    def forward(
-        self, batch: Batch, state: StreamState | None
-    ) -> tuple[Tensor, Tensor, StreamState]:
-        hidden, state = self.model(batch.inputs, state)
-        return self.objective(self.model, hidden, batch), hidden, state
+    def forward(self, batch: Batch, stream: Stream | None) -> tuple[Tensor, Tensor, Stream | None]:
+        """Return the loss, the hidden states, and what the next step's sequences carry on."""
+        before, memory = (stream.state, stream.memory) if stream else (None, None)
+        hidden, after = self.model(batch.inputs, before)
+        loss = self.objective(self.model, hidden, batch, memory)
+        if not self._carry:
+            return loss, hidden, None
+        memory = self.model.remember(memory, hidden, batch.targets)
+        return loss, hidden, Stream(state=after.detach(), memory=memory)

@@ -1,0 +1,100 @@
+"""The differentiable non-parametric cache (section 3.5; Grave et al. 2017).
+
+P(x_n) = (1 − λ) P_softmax(x_n) + λ P_cache(x_n), where P_cache is the softmax of θ·h_iᵀh_n over
+the last n activations h_i of the same text, each voting for the word that followed it. θ and λ
+are trained with the model: θ is the softplus and λ the sigmoid of a free parameter. While a text
+has no activation before the current one, P is P_softmax.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from micronet_lm.config import CacheConfig
+from micronet_lm.model.recall import recall, recalled_words
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memory:
+    """The last activations of each text of a batch, at most as many as the cache holds."""
+
+    states: Tensor
+    """(B, M, D) activations, the newest last, without their graph."""
+
+    words: Tensor
+    """(B, M) the word that followed each of them."""
+
+
+class Cache(nn.Module):
+    """θ, λ and the size of a model's cache; what it remembers of a text is a `Memory`."""
+
+    def __init__(self, config: CacheConfig) -> None:
+        super().__init__()
+        self.size = config.size  # may be changed after training
+        self.free_theta = nn.Parameter(torch.empty(()))
+        self.free_lam = nn.Parameter(torch.empty(()))
+        self.set(theta=config.theta, lam=config.lam)
+
+    @property
+    def theta(self) -> Tensor:
+        """Sharpness of the similarity."""
+        return F.softplus(self.free_theta)
+
+    @property
+    def lam(self) -> Tensor:
+        """Share of the cache in the prediction."""
+        return torch.sigmoid(self.free_lam)
+
+    @torch.no_grad()
+    def set(self, *, theta: float, lam: float) -> None:
+        """Set the free parameters so that θ and λ have these values."""
+        self.free_theta.fill_(theta + math.log(-math.expm1(-theta)))
+        self.free_lam.fill_(math.log(lam) - math.log1p(-lam))
+
+    def log_probability(
+        self, log_softmax: Tensor, hidden: Tensor, words: Tensor, memory: Memory | None
+    ) -> Tensor:
+        """Mix the cache into log P_softmax (B, T) of the words (B, T) that follow `hidden`."""
+        past = _or_nothing(memory, hidden)
+        every = torch.cat([past.words, words], dim=1)
+        log_cache = recall(self.theta * hidden, hidden, every, past.states, self.size)
+        return self._mix(log_softmax, log_cache, empty=not past.words.shape[1])
+
+    def log_distribution(
+        self, log_softmax: Tensor, hidden: Tensor, words: Tensor, memory: Memory | None
+    ) -> Tensor:
+        """Mix the cache into log P_softmax (B, T, V) of all words.
+
+        `words` (B, T) really follow `hidden` (B, T, D); each counts from the next token on.
+        """
+        past = _or_nothing(memory, hidden)
+        every = torch.cat([past.words, words], dim=1)
+        size = log_softmax.shape[-1]
+        cache = recalled_words(self.theta * hidden, hidden, every, past.states, self.size, size)
+        return self._mix(log_softmax, cache.log(), empty=not past.words.shape[1])
+
+    def remember(self, memory: Memory | None, hidden: Tensor, words: Tensor) -> Memory:
+        """Return what is remembered after `words` (B, T) turned out to follow `hidden`."""
+        past = _or_nothing(memory, hidden)
+        states = torch.cat([past.states, hidden.detach()[:, -self.size :]], dim=1)
+        every = torch.cat([past.words, words[:, -self.size :]], dim=1)
+        return Memory(states=states[:, -self.size :], words=every[:, -self.size :])
+
+    def _mix(self, log_softmax: Tensor, log_cache: Tensor, *, empty: bool) -> Tensor:
+        """log((1 − λ) P_softmax + λ P_cache), but P_softmax for a text's first token."""
+        mixed = torch.logaddexp(
+            log_softmax + F.logsigmoid(-self.free_lam), log_cache + F.logsigmoid(self.free_lam)
+        )
+        return torch.cat([log_softmax[:, :1], mixed[:, 1:]], dim=1) if empty else mixed
+
+
+def _or_nothing(memory: Memory | None, hidden: Tensor) -> Memory:
+    """Return the memory, or that of a text that begins here."""
+    if memory is not None:
+        return memory
+    batch, _, width = hidden.shape
+    words = torch.empty(batch, 0, dtype=torch.long, device=hidden.device)
+    return Memory(states=hidden.detach().new_empty(batch, 0, width), words=words)

@@ -1,0 +1,218 @@
+"""The cache: against the definition, without leaks, whatever is remembered, in any chunks."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from micronet_lm.config import CacheConfig, ModelConfig
+from micronet_lm.model import Cache, LanguageModel, recall
+
+VOCABULARY = 13
+
+
+@pytest.fixture(autouse=True)
+def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recall, "BLOCK", 7)
+
+
+def direct(theta: float, lam: float, size: int, states: Tensor, words: Tensor) -> Tensor:
+    """P_cache of all words for every token of one text, straight from the definition: (T, V)."""
+    chances = torch.zeros(len(states), VOCABULARY, dtype=states.dtype)
+    for n in range(len(states)):
+        entries = range(max(0, n - size), n)
+        weights = [math.exp(theta * float(states[i] @ states[n])) for i in entries]
+        for i, weight in zip(entries, weights, strict=True):
+            chances[n, words[i]] += weight / sum(weights)
+    return chances
+
+
+def text(length: int, seed: int = 0, batch: int = 1) -> tuple[Tensor, Tensor, Tensor]:
+    """Activations, following words, and a P_softmax of a batch of texts."""
+    torch.manual_seed(seed)
+    hidden = torch.randn(batch, length, 6, dtype=torch.float64)
+    words = torch.randint(VOCABULARY, (batch, length))
+    softmax = torch.randn(batch, length, VOCABULARY, dtype=torch.float64).log_softmax(dim=-1)
+    return hidden, words, softmax
+
+
+def cache(size: int, theta: float = 0.4, lam: float = 0.3) -> Cache:
+    return Cache(CacheConfig(size=size, theta=theta, lam=lam)).double()
+
+
+def of_words(distribution: Tensor, words: Tensor) -> Tensor:
+    return distribution.gather(-1, words.unsqueeze(-1)).squeeze(-1)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    length=st.integers(1, 40),
+    size=st.integers(1, 50),
+    cut=st.integers(0, 39),
+    seed=st.integers(0, 9),
+)
+def test_mixture_is_the_definition(length: int, size: int, cut: int, seed: int) -> None:
+    """For any length, any size up to longer than the text, cut in two anywhere."""
+    hidden, words, softmax = text(length, seed, batch=2)
+    cut = min(cut, length - 1)
+    ours = cache(size)
+    expected = softmax.exp()
+    for row in range(2):
+        chances = direct(0.4, 0.3, size, hidden[row], words[row])
+        expected[row, 1:] = 0.7 * expected[row, 1:] + 0.3 * chances[1:]
+    memory = None
+    every, single = [], []
+    for part in (slice(0, cut), slice(cut, length)):
+        if part.start == part.stop:
+            continue
+        pieces = (hidden[:, part], words[:, part], memory)
+        every.append(ours.log_distribution(softmax[:, part], *pieces))
+        single.append(ours.log_probability(of_words(softmax[:, part], words[:, part]), *pieces))
+        memory = ours.remember(memory, hidden[:, part], words[:, part])
+    torch.testing.assert_close(torch.cat(every, 1).exp(), expected)
+    torch.testing.assert_close(torch.cat(single, 1).exp(), of_words(expected, words))
+    torch.testing.assert_close(torch.cat(every, 1).exp().sum(-1), torch.ones(2, length).double())
+    assert memory is not None
+    assert memory.words.tolist() == words[:, -size:].tolist()
+    assert torch.equal(memory.states, hidden[:, -size:])
+
+
+def test_first_token_of_a_text_has_no_cache() -> None:
+    hidden, words, softmax = text(1)
+    mixed = cache(5).log_distribution(softmax, hidden, words, None)
+    assert torch.equal(mixed, softmax)
+
+
+def test_a_word_that_is_not_in_the_cache_gets_the_softmax_share_alone() -> None:
+    hidden, words, softmax = text(3)
+    words[:] = torch.tensor([1, 1, 2])
+    mixed = cache(5).log_probability(of_words(softmax, words), hidden, words, None)
+    expected = of_words(softmax, words)[0, 2] + math.log(0.7)
+    assert float(mixed[0, 2].detach()) == pytest.approx(float(expected))
+
+
+def test_the_cache_does_not_see_the_word_it_predicts() -> None:
+    """Changing a word, or what comes after it, changes nothing up to its own prediction."""
+    hidden, words, softmax = text(30)
+    ours = cache(12)
+    before = ours.log_distribution(softmax, hidden, words, None)
+    changed, later = words.clone(), hidden.clone()
+    changed[0, 20] = (changed[0, 20] + 1) % VOCABULARY
+    later[0, 21:] += 1
+    after = ours.log_distribution(softmax, later, changed, None)
+    assert torch.equal(before[:, :21], after[:, :21])
+    assert not torch.equal(before[:, 21], after[:, 21])
+
+
+def test_sequences_of_a_batch_do_not_share_a_cache() -> None:
+    hidden, words, softmax = text(30, batch=3)
+    ours = cache(12)
+    together = ours.log_distribution(softmax, hidden, words, None)
+    for row in range(3):
+        own = slice(row, row + 1)
+        alone = ours.log_distribution(softmax[own], hidden[own], words[own], None)
+        torch.testing.assert_close(together[own], alone)
+
+
+@pytest.mark.parametrize("remembered", [0, 9])
+def test_gradients_against_finite_differences(remembered: int) -> None:
+    hidden, words, softmax = text(25)
+    ours = cache(9)
+    past = ours.remember(None, hidden[:, :remembered], words[:, :remembered])
+    memory = past if remembered else None
+    hidden, words = hidden[:, remembered:], words[:, remembered:]
+    log_softmax = of_words(softmax[:, remembered:], words)
+
+    def loss(free_theta: Tensor, free_lam: Tensor, states: Tensor, logs: Tensor) -> Tensor:
+        ours.free_theta, ours.free_lam = free_theta, free_lam  # type: ignore[assignment]
+        return ours.log_probability(logs, states, words, memory)
+
+    inputs = [p.detach().clone().requires_grad_() for p in (ours.free_theta, ours.free_lam)]
+    inputs += [hidden.requires_grad_(), log_softmax.requires_grad_()]
+    del ours.free_theta, ours.free_lam
+    assert torch.autograd.gradcheck(loss, inputs)
+
+
+def test_no_gradient_goes_into_what_is_remembered() -> None:
+    hidden, words, _softmax = text(10)
+    hidden.requires_grad_()
+    ours = cache(9)
+    memory = ours.remember(None, hidden * 2, words)
+    assert not memory.states.requires_grad
+
+
+def test_theta_and_lam_begin_where_they_are_told() -> None:
+    for theta, lam in ((0.016, 0.07), (1e-4, 0.999), (30.0, 1e-3)):
+        ours = Cache(CacheConfig(size=3, theta=theta, lam=lam))
+        assert ours.theta.item() == pytest.approx(theta, rel=1e-4)
+        assert ours.lam.item() == pytest.approx(lam, rel=1e-4)
+
+
+def test_scores_of_any_size_stay_finite() -> None:
+    """A sharp cache, far from any memory: no overflow, no NaN, and its gradient too."""
+    hidden, words, softmax = text(40)
+    for scale in (1e-3, 1.0, 1e3):
+        states = (hidden * scale).float().requires_grad_()
+        ours = Cache(CacheConfig(size=20, theta=2.0, lam=0.5))
+        mixed = ours.log_probability(of_words(softmax, words).float(), states, words, None)
+        mixed.sum().backward()
+        assert bool(mixed.isfinite().all())
+        assert states.grad is not None
+        assert bool(states.grad.isfinite().all())
+        assert ours.free_theta.grad is not None
+        assert bool(ours.free_theta.grad.isfinite())
+
+
+def model_with_cache(size: int = 10) -> LanguageModel:
+    torch.manual_seed(1)
+    config = ModelConfig(
+        vocabulary=60, cutoffs=(20,), embedding_widths=(16, 4), width=16, layers=2, heads=2,
+        key_width=6, value_width=5, ffn_width=24, context=6,
+    )  # fmt: skip
+    return LanguageModel(config, CacheConfig(size=size, theta=0.3, lam=0.4)).eval()
+
+
+@torch.inference_mode()
+def test_a_models_next_word_is_its_distribution() -> None:
+    """One word at a time, as in prediction, gives what a whole text at once gives."""
+    model = model_with_cache()
+    ids = torch.randint(60, (2, 40))
+    inputs, words = ids[:, :-1], ids[:, 1:]
+    hidden, _ = model(inputs)
+    whole = model.log_distribution(hidden, words)
+    torch.testing.assert_close(whole.exp().sum(-1), torch.ones(2, 39))
+    torch.testing.assert_close(of_words(whole, words), model.log_probability(hidden, words))
+    state, memory = None, None
+    for time in range(39):
+        step, state = model(inputs[:, time : time + 1], state)
+        single = model.log_distribution(step, memory=memory)
+        torch.testing.assert_close(single[:, 0], whole[:, time], rtol=1e-4, atol=1e-5)
+        memory = model.remember(memory, step, words[:, time : time + 1])
+    with pytest.raises(ValueError, match="need the words that follow"):
+        model.log_distribution(hidden)
+
+
+def test_the_loss_is_never_as_wide_as_the_vocabulary() -> None:
+    """The largest tensor that the cache makes is a block of scores."""
+    sizes: list[int] = []
+
+    class Spy(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+            out = func(*args, **(kwargs or {}))
+            sizes.extend(t.numel() for t in [out] if isinstance(t, Tensor))
+            return out
+
+    hidden, words, softmax = text(30)
+    logs = of_words(softmax, words)
+    with Spy():  # type: ignore[no-untyped-call]
+        cache(12).log_probability(logs, hidden.requires_grad_(), words, None).sum().backward()
+    assert sizes
+    assert max(sizes) <= max(7 * (12 + 6), hidden.numel())
+
+
+def test_without_a_cache_there_is_nothing_to_remember() -> None:
+    model = LanguageModel(model_with_cache().config)
+    assert model.remember(None, torch.zeros(1, 3, 16), torch.zeros(1, 3).long()) is None
