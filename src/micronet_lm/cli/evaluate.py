@@ -3,17 +3,27 @@
 import argparse
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
 from micronet_lm.cli.parsers import add_parser
+from micronet_lm.config import merge_recipe
 from micronet_lm.corpus.splits import SPLITS
 from micronet_lm.errors import UsageError
 from micronet_lm.progress import bar
 
-_EXAMPLE = """example:
+if TYPE_CHECKING:
+    from micronet_lm.model import LanguageModel
+    from micronet_lm.training import Run
+
+_EXAMPLE = """examples:
   micronet evaluate runs/demo --split test --json
+  micronet evaluate runs/demo --cache.size 4000
+
+--cache.size, --cache.theta and --cache.lam evaluate with another cache than the run's own;
+a size of 0 means none.
 """
 
 
@@ -44,26 +54,35 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         "--chunk", type=int, metavar="N", help="tokens at once; changes only the speed"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, overrides={})
 
 
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.chunk is not None and arguments.chunk < 1:
         raise UsageError(f"--chunk {arguments.chunk} must be at least 1 token")
+    for key in arguments.overrides:
+        if not key.startswith("cache."):
+            raise UsageError(f"'--{key}' is not an option here; only the cache can be changed")
 
     from micronet_lm.training import CHUNK, Run, evaluate
 
     run = Run.open(arguments.target)
     ids = run.corpus(arguments.corpus).split(arguments.split)
     model = run.model(arguments.checkpoint)
+    _change_cache(run, model, arguments.overrides)
     with bar(f"Evaluating {arguments.split}", total=len(ids) - 1, unit="tokens") as advance:
         result = evaluate(model, ids, chunk=arguments.chunk or CHUNK, advance=advance)
+    cache = None
+    if model.cache is not None:
+        own = model.cache
+        cache = {"size": own.size, "theta": own.theta.item(), "lam": own.lam.item()}
     if arguments.json:
         report = {
             "run": str(run.path),
             "split": arguments.split,
             "checkpoint": arguments.checkpoint,
             "parameters": model.parameter_count(),
+            "cache": cache,
             **result.as_json(),
         }
         print(json.dumps(report))  # noqa: T201
@@ -85,4 +104,23 @@ def _run(arguments: argparse.Namespace) -> int:
         highlight=False,
         soft_wrap=True,
     )
+    if cache is not None:
+        console.print(
+            f"cache of {cache['size']:,}, theta {cache['theta']:.5f}, lambda {cache['lam']:.4f}",
+            highlight=False,
+        )
     return 0
+
+
+def _change_cache(run: "Run", model: "LanguageModel", overrides: dict[str, Any]) -> None:
+    """Give the model another cache; what is not said stays as it was learned."""
+    if not overrides:
+        return
+
+    from micronet_lm.model import Cache
+
+    learned = {}
+    if model.cache is not None:
+        learned = {"cache.theta": model.cache.theta.item(), "cache.lam": model.cache.lam.item()}
+    config = merge_recipe(run.recipe(), {**learned, **overrides}).cache
+    model.cache = None if config is None else Cache(config)

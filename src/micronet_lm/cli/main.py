@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 import micronet_lm
-from micronet_lm.cli import corpus, evaluate, presets, train
+from micronet_lm.cli import corpus, evaluate, presets, search_cache, train
 from micronet_lm.cli.parsers import Parser
 from micronet_lm.config import split_overrides
 from micronet_lm.errors import MicronetError, UsageError
@@ -61,6 +61,6 @@ def _parser() -> argparse.ArgumentParser:
         "--version", action="version", version=f"micronet {micronet_lm.__version__}"
     )
     verbs = parser.add_subparsers(metavar="VERB", required=True)
-    for verb in (corpus, presets, train, evaluate):
+    for verb in (corpus, presets, train, search_cache, evaluate):
         verb.add(verbs)
     return parser

@@ -42,6 +42,11 @@ class Run:
         """The resolved recipe."""
         return self.path / "recipe.yaml"
 
+    @property
+    def search_file(self) -> Path:
+        """The cache search that this folder is the result of, if it is one."""
+        return self.path / "search.json"
+
     @classmethod
     def open(cls, path: Path) -> "Run":
         """Open a folder that a training run has begun."""
@@ -57,6 +62,11 @@ class Run:
 
         With `amend`, what a run can change on its way is left out of the comparison.
         """
+        if self.search_file.is_file():
+            raise RunError(
+                f"{self.path} is the result of a cache search and not trained further; "
+                "train the run that was searched, or choose another --out"
+            )
         if not self.recipe_file.is_file():
             return
         changed = [

@@ -1,0 +1,202 @@
+"""Local search for the cache's θ and λ on a text, after training (sections 3.5, 4 and appendix F).
+
+Hidden states and P_softmax are computed once. A new θ then costs one pass over the similarities,
+and a new λ costs next to nothing, so λ is brought to its best value for each θ: the loss is convex
+in λ, and Newton's method gets there in a few steps. What is left is one smooth curve over log θ,
+which is followed downhill from the trained value and then narrowed down with parabolas.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from micronet_lm.config import CacheConfig
+from micronet_lm.model import LanguageModel
+from micronet_lm.model.recall import recall
+from micronet_lm.training import CHUNK, hidden_states, perplexity
+
+STEP = math.log(1.25)
+"""First step along log θ."""
+
+TOLERANCE = 0.005
+"""How well log θ is found: the loss is flat there, and half a per cent of θ is far below noise."""
+
+SMALLEST_LAM = 1e-6
+"""λ stays this far from 0 and 1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One (θ, λ) that was tried, and what it gave."""
+
+    theta: float
+    lam: float
+    loss: float
+    """Mean negative log-probability, in nats."""
+
+    @property
+    def perplexity(self) -> float:
+        """exp(loss)."""
+        return perplexity(self.loss)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """What a search found, and the way to it."""
+
+    size: int
+    """Size of the cache that it was done for."""
+
+    before: float
+    """Loss of the model as it was: with its own cache and size, or without one."""
+
+    start: Point
+    """Where the search began: the model's own θ and λ, at the new size."""
+
+    found: Point
+    """The best point."""
+
+    points: tuple[Point, ...]
+    """All points in the order in which they were tried."""
+
+
+def search_cache(
+    model: LanguageModel,
+    surface: "Surface",
+    *,
+    size: int,
+    tell: Callable[[Point], None] = lambda _: None,
+) -> Search:
+    """Find the best θ and λ for a cache of `size`; the model is left as it is.
+
+    `surface` is what the model makes of a text. A model without a cache begins at the paper's
+    values. `tell` hears of the best λ for each θ.
+    """
+    cache = model.cache
+    if cache is None:
+        own = CacheConfig(size=size)
+        theta, lam = own.theta, own.lam
+        before = -float(surface.log_softmax.mean())
+    else:
+        theta, lam = cache.theta.item(), cache.lam.item()
+        before = surface.loss(surface.log_cache(theta, cache.size), lam)
+    points: list[Point] = []
+
+    def best_at(log_theta: float) -> float:
+        log_cache = surface.log_cache(math.exp(log_theta), size)
+        begin = min(points, key=_loss).lam if points else lam
+        tried = [
+            Point(theta=math.exp(log_theta), lam=at, loss=loss)
+            for at, loss in surface.best_lam(log_cache, begin)
+        ]
+        points.extend(tried)
+        best = min(tried, key=_loss)
+        tell(best)
+        return best.loss
+
+    _descend(best_at, math.log(theta))
+    found = min(points, key=_loss)
+    return Search(size=size, before=before, start=points[0], found=found, points=tuple(points))
+
+
+def _loss(point: Point) -> float:
+    return point.loss
+
+
+class Surface:
+    """The loss of a text as a function of θ, λ and the cache's size.
+
+    It keeps the text's hidden states: 4 D bytes a token.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        ids: NDArray[np.unsignedinteger],
+        *,
+        chunk: int = CHUNK,
+        advance: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        states, words, logs = [], [], []
+        for hidden, following in hidden_states(model, ids, chunk=chunk):
+            with torch.inference_mode():
+                logs.append(model.softmax.log_probability(hidden, following, model.tables))
+            states.append(hidden)
+            words.append(following)
+            advance(len(following))
+        self._states = torch.cat(states).unsqueeze(0)  # (1, N, D)
+        self._words = torch.cat(words).unsqueeze(0)  # (1, N)
+        self.log_softmax = torch.cat(logs).double()  # (N)
+
+    @torch.inference_mode()
+    def log_cache(self, theta: float, size: int) -> Tensor:
+        """Compute log P_cache of every word (N)."""
+        nothing = self._states[:, :0]
+        result = recall(theta * self._states, self._states, self._words, nothing, size)
+        return result[0].double()
+
+    def loss(self, log_cache: Tensor, lam: float) -> float:
+        """Mean loss of the mixture; a text's first word has no cache."""
+        return -float(self._mixed(log_cache, lam).mean())
+
+    def best_lam(self, log_cache: Tensor, lam: float) -> list[tuple[float, float]]:
+        """Follow Newton's method from `lam`; return each λ on the way with its loss."""
+        tried: list[tuple[float, float]] = []
+        softmax, cache = self.log_softmax[1:], log_cache[1:]
+        low, high = SMALLEST_LAM, 1 - SMALLEST_LAM
+        for _ in range(30):
+            lam = min(max(lam, low), high)
+            mixed = self._mixed(log_cache, lam)
+            tried.append((lam, -float(mixed.mean())))
+            # d loss / d λ = mean of (P_softmax − P_cache) / P; the second derivative its square's.
+            slope = (softmax - mixed[1:]).exp() - (cache - mixed[1:]).exp()
+            first, second = float(slope.mean()), float(slope.square().mean())
+            low, high = (low, lam) if first > 0 else (lam, high)
+            move = -first / second if second else 0.0
+            if abs(move) < 1e-5 or high - low < 1e-5:
+                break
+            # A step out of what is known to hold the minimum is halved back into it.
+            lam = lam + move if low < lam + move < high else (low + high) / 2
+        return tried
+
+    def _mixed(self, log_cache: Tensor, lam: float) -> Tensor:
+        """log((1 − λ) P_softmax + λ P_cache) (N)."""
+        mixed = torch.logaddexp(self.log_softmax + math.log1p(-lam), log_cache + math.log(lam))
+        mixed[0] = self.log_softmax[0]
+        return mixed
+
+
+def _descend(value: Callable[[float], float], start: float) -> None:
+    """Find the nearest minimum of a smooth function: a bracket first, then parabolas."""
+    known = {start: value(start), start + STEP: value(start + STEP)}
+    step = STEP if known[start + STEP] < known[start] else -STEP
+    here = min(known, key=known.__getitem__)
+    for _ in range(20):
+        known[here + step] = value(here + step)
+        if known[here + step] >= known[here]:
+            break
+        here, step = here + step, 1.5 * step
+    for _ in range(12):
+        best = min(known, key=known.__getitem__)
+        left = max((x for x in known if x < best), default=None)
+        right = min((x for x in known if x > best), default=None)
+        if left is None or right is None:  # downhill without an end
+            return
+        vertex = _vertex(*((x, known[x]) for x in (left, best, right)))
+        if min(abs(vertex - x) for x in known) < TOLERANCE:
+            return
+        known[vertex] = value(vertex)
+
+
+def _vertex(*points: tuple[float, float]) -> float:
+    """Where the parabola through three points, the middle one the lowest, has its minimum."""
+    (a, fa), (b, fb), (c, fc) = points
+    left, right = (b - a) * (fb - fc), (b - c) * (fb - fa)
+    if left == right:
+        return b
+    return b - 0.5 * ((b - a) * left - (b - c) * right) / (left - right)

@@ -1,0 +1,225 @@
+"""The search finds what a fine grid finds, from hidden states that are computed once."""
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.training.conftest import tiny_recipe
+from torch import Tensor
+
+from micronet_lm.cli.main import main
+from micronet_lm.compression import Surface, cache_search, search_cache
+from micronet_lm.config import CacheConfig
+from micronet_lm.corpus import Corpus, build_corpus
+from micronet_lm.model import Cache, LanguageModel
+from micronet_lm.training import Run, evaluate, perplexity, train
+
+
+@pytest.fixture(scope="module", name="corpus")
+def _corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    """Lines with a few words of their own, so that a cache has something to find."""
+    folder = tmp_path_factory.mktemp("corpus")
+    random = np.random.default_rng(0)
+    lines = [
+        " ".join(f"w{word}" for word in random.choice(random.integers(180, size=5), size=40))
+        for _ in range(300)
+    ]
+    text = folder / "text.txt"
+    text.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return build_corpus(str(text), folder / "built", tokenizer="wikitext", min_count=1)
+
+
+@pytest.fixture(scope="module", name="run")
+def _run(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    run = Run(tmp_path_factory.mktemp("runs") / "cached")
+    recipe = tiny_recipe(corpus, cache__size=30, train__steps=40, train__evaluate_every=40)
+    train(run, recipe, corpus, quiet=True)
+    return run
+
+
+def test_it_finds_what_a_grid_finds(run: Run, corpus: Corpus) -> None:
+    model, ids = run.model(), corpus.split("valid")
+    search = search_cache(model, Surface(model, ids), size=60)
+    best = math.inf
+    for theta in search.found.theta * np.exp(np.linspace(-1.5, 1.5, 13)):
+        for lam in np.linspace(0.05, 0.95, 19):
+            model.cache = Cache(CacheConfig(size=60, theta=float(theta), lam=float(lam)))
+            best = min(best, evaluate(model, ids).loss)
+    assert search.found.loss < best + 1e-4
+    assert search.found.loss < min(search.start.loss, search.before)
+
+
+def test_its_numbers_are_those_of_an_evaluation(run: Run, corpus: Corpus) -> None:
+    """Before, at the start and at every point that it visited."""
+    model, ids = run.model(), corpus.split("valid")
+    assert model.cache is not None
+    search = search_cache(model, Surface(model, ids, chunk=100), size=60)
+    assert search.before == pytest.approx(evaluate(model, ids).loss, rel=1e-6)
+    learned = (model.cache.theta.item(), model.cache.lam.item())
+    assert (search.start.theta, search.start.lam) == pytest.approx(learned, rel=1e-6)
+    assert model.cache.size == 30  # the model is left as it is
+    assert len(search.points) == len({(point.theta, point.lam) for point in search.points})
+    assert {search.start, search.found} <= set(search.points)
+    for point in search.points[::4]:
+        model.cache = Cache(CacheConfig(size=60, theta=point.theta, lam=point.lam))
+        assert point.loss == pytest.approx(evaluate(model, ids).loss, rel=1e-6)
+
+
+def test_a_model_without_a_cache_gets_one(run: Run, corpus: Corpus) -> None:
+    model, ids = run.model(), corpus.split("valid")
+    model.cache = None
+    search = search_cache(model, Surface(model, ids), size=60)
+    assert search.before == pytest.approx(evaluate(model, ids).loss, rel=1e-6)
+    assert search.start.theta == pytest.approx(0.016)
+    assert search.start.lam == pytest.approx(0.07)
+    assert search.found.loss < search.before
+
+
+def test_hidden_states_are_computed_once(
+    run: Run, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+    real = LanguageModel.forward
+
+    def spy(self: LanguageModel, ids: Tensor, state: object = None) -> object:
+        calls.append(ids.numel())
+        return real(self, ids, state)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(LanguageModel, "forward", spy)
+    model, ids = run.model(), corpus.split("valid")
+    search_cache(model, Surface(model, ids), size=60)
+    assert sum(calls) == len(ids) - 1
+
+
+@pytest.mark.parametrize("useful", [0.0, 0.3, 1.0])
+def test_the_best_lam_for_a_theta(useful: float) -> None:
+    """Against a fine grid, also where the best is at an end."""
+    torch.manual_seed(0)
+    surface = Surface.__new__(Surface)
+    surface.log_softmax = torch.rand(2000).double().log() - 3
+    helps = torch.rand(2000) < useful
+    log_cache = torch.where(helps, surface.log_softmax + 2, float("-inf"))
+    tried = surface.best_lam(log_cache, 0.07)
+    assert tried[0][0] == 0.07
+    grid = [surface.loss(log_cache, float(lam)) for lam in np.linspace(1e-6, 1 - 1e-6, 2001)]
+    assert min(loss for _, loss in tried) < min(grid) + 2e-5  # λ is found to 1e-5
+    for lam, loss in tried:
+        assert loss == pytest.approx(surface.loss(log_cache, lam))
+
+
+@pytest.mark.parametrize(
+    ("function", "minimum"),
+    [
+        (lambda x: (x - 0.03) ** 2, 0.03),
+        (lambda x: math.cosh(x - 4) - 0.1 * x, 4 + math.asinh(0.1)),
+        (lambda x: -math.exp(-((x + 2.5) ** 2)), -2.5),
+        (lambda x: abs(x + 1) ** 1.5, -1.0),
+    ],
+)
+def test_descent(function: Callable[[float], float], minimum: float) -> None:
+    tried = []
+
+    def value(x: float) -> float:
+        tried.append(x)
+        return function(x)
+
+    cache_search._descend(value, 0.0)
+    best = min(tried, key=function)
+    assert abs(best - minimum) < 0.02
+    assert len(tried) < 20
+    assert len(set(tried)) == len(tried)  # nothing is computed twice
+
+
+def test_a_slope_without_an_end_is_left_somewhere() -> None:
+    tried = []
+    cache_search._descend(lambda x: tried.append(x) or -x, 0.0)  # type: ignore[func-returns-value]
+    assert 5 < max(tried) < 1e5
+    assert len(tried) < 40
+
+
+def test_the_verb_writes_a_run(
+    run: Run, corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["search-cache", str(run.path), "--size", "60", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["out"] == str(run.path / "searched-60")
+    before, found = report["before"]["perplexity"], report["found"]["perplexity"]
+    assert found < before
+    assert len(report["points"]) > 5
+    assert report == {
+        **json.loads((run.path / "searched-60" / "search.json").read_text()),
+        "out": report["out"],
+    }
+    # The result is a run with the found values, and evaluates to what was promised.
+    assert main(["evaluate", report["out"], "--json"]) == 0
+    evaluated = json.loads(capsys.readouterr().out)
+    assert evaluated["perplexity"] == pytest.approx(found, rel=1e-6)
+    assert evaluated["cache"]["size"] == 60
+    assert evaluated["cache"]["theta"] == pytest.approx(report["found"]["theta"], rel=1e-5)
+    searched = Run.open(Path(report["out"]))
+    recipe = searched.recipe()
+    assert recipe.cache is not None
+    assert recipe.cache.lam == report["found"]["lam"]
+    for name, value in searched.model().state_dict().items():
+        if not name.startswith("cache."):
+            assert torch.equal(value, run.model().state_dict()[name])
+    # Again over its own result, as a table; the lines on standard error tell the way.
+    assert main(["search-cache", str(run.path), "--size", "60"]) == 0
+    said = capsys.readouterr()
+    assert f"{before:.2f}" in said.out
+    assert f"{found:.2f}" in said.out
+    assert "best with lambda" in said.err
+    # A search of what was searched begins where that ended.
+    assert main(["search-cache", report["out"], "--size", "60", "--out", str(tmp_path / "r")]) == 0
+    assert json.loads((tmp_path / "r" / "search.json").read_text())["found"][
+        "perplexity"
+    ] == pytest.approx(found, rel=1e-4)
+
+
+def test_mistakes(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["search-cache", str(run.path), "--size", "8", "--out", str(tmp_path / "s")]) == 0
+    capsys.readouterr()
+    for words, code, said in (
+        (["search-cache", str(run.path), "--size", "0"], 2, "--size 0 must be at least 1"),
+        (
+            ["search-cache", str(run.path), "--out", str(run.path)],
+            1,
+            "holds a run that was trained",
+        ),
+        (["search-cache", str(tmp_path)], 1, "is not a run"),
+        (["train", "--resume", str(tmp_path / "s")], 1, "is the result of a cache search"),
+        (["evaluate", str(run.path), "--train.steps", "3"], 2, "only the cache can be changed"),
+        (["evaluate", str(run.path), "--cache.lam", "2"], 2, "cache.lam = 2: input should be less"),
+    ):
+        assert main(words) == code
+        error = capsys.readouterr().err
+        assert said in error
+        assert error.count("\n") == 1
+
+
+def test_evaluate_with_another_cache(
+    run: Run, corpus: Corpus, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, ids = run.model(), corpus.split("valid")
+    assert model.cache is not None
+    theta = model.cache.theta.item()
+
+    def reported(*words: str) -> dict[str, float]:
+        assert main(["evaluate", str(run.path), *words, "--json"]) == 0
+        report: dict[str, float] = json.loads(capsys.readouterr().out)
+        return report
+
+    model.cache.size = 5
+    other = reported("--cache.size", "5")
+    assert other["loss"] == pytest.approx(evaluate(model, ids).loss, rel=1e-6)
+    assert other["cache"]["theta"] == pytest.approx(theta, rel=1e-5)  # type: ignore[index]
+    assert reported("--cache.lam", "0.5")["loss"] != other["loss"]
+    model.cache = None
+    none = reported("--cache.size", "0")
+    assert none["loss"] == pytest.approx(evaluate(model, ids).loss, rel=1e-6)
+    assert none["cache"] is None
+    assert none["perplexity"] == perplexity(none["loss"])
