@@ -123,6 +123,9 @@ def test_mistakes_of_the_command_line_exit_with_2(
         ("train", "demo", "--out", out, "--resume", out): "leave out RECIPE and --out",
         ("evaluate", out, "--fast"): "'--fast' is not an option here",
         ("evaluate", out, "--model.width", "3"): "'--model.width' is not an option here",
+        ("search-cache", out, "--model.width", "3"): "'--model.width' is not an option here",
+        ("reproduce", "figure-cache-gaps", out): "compares two or three runs, not 1",
+        ("reproduce", "figure-nothing", out, out): "invalid choice: 'figure-nothing'",
         ("presets", "nothing"): "no preset is called 'nothing'",
         ("evaluate", out, "--split", "dev"): "invalid choice: 'dev'",
         ("evaluate",): "required: RUN",
@@ -167,7 +170,8 @@ def test_a_folder_that_cannot_be_written(
 
 
 def test_help_has_an_example_for_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
-    for words in (["corpus", "build"], ["corpus", "info"], ["presets"], ["train"], ["evaluate"]):
+    verbs = ("presets", "train", "evaluate", "search-cache", "reproduce")
+    for words in (["corpus", "build"], ["corpus", "info"], *([verb] for verb in verbs)):
         with pytest.raises(SystemExit) as left:
             main([*words, "--help"])
         assert left.value.code == 0
