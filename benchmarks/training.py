@@ -1,11 +1,15 @@
 """Training speed of `paper/student`, beside the time that its matrix products alone take.
 
-Both are timed in turn in the same run. The products are those that the formulas need: of every
+All are timed in turn in the same run. The products are those that the formulas need: of every
 linear map the forward product and the two gradients, each once, and of every attention layer the
 scores, the position scores, the mixing of values and their gradients, in the blocks that the model
 uses. Nothing else is counted: no bias, no softmax, no normalization, no optimizer, no memory that
 has to be fetched first, no product that the model computes a second time. `share` is the
 products' time over the step's: 1 would be a step that does nothing but multiply matrices.
+
+`with techniques` is the same step with a cache of 2000 activations, all of them remembered from
+the window before, and with the Hebbian update of rows that have hardly been seen; `ratio` is its
+time over the plain step's.
 
     python benchmarks/training.py --json
 """
@@ -22,14 +26,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from micronet_lm.config import ModelConfig, Recipe, load_recipe
-from micronet_lm.model import LanguageModel
+from micronet_lm.config import CacheConfig, HebbianConfig, ModelConfig, Recipe, load_recipe
+from micronet_lm.model import LanguageModel, Memory
 from micronet_lm.model.windowed_attention import BLOCK
 from micronet_lm.training import Batch, next_word_loss
+from micronet_lm.training.hebbian import Hebbian
 from micronet_lm.training.loop import make_deterministic
 from micronet_lm.training.memory import keep_freed_memory
 from micronet_lm.training.optimizer import Optimizer
 from micronet_lm.training.precision import Precision, autocast, has_bfloat16
+from micronet_lm.training.processes import Processes
 
 TEST_TOKENS_BY_BIN = (198_232, 35_479, 11_858)
 """Words of WikiText-103's test split in the bins of the paper's student."""
@@ -79,12 +85,16 @@ def main() -> None:
         return
     print(f"{arguments.preset}, batch {recipe.train.batch} x {recipe.train.window} tokens,")
     print(f"{report['threads']} threads, medians of {arguments.rounds} rounds\n")
-    print("precision   tokens/s   step (ms)   products (ms)   GFLOP/s   share")
+    print(
+        "precision   tokens/s   step (ms)   products (ms)   GFLOP/s   share   "
+        "with techniques (ms)   ratio"
+    )
     for row in report["results"]:
         print(
             f"{row['precision']:<10}{row['tokens_per_second']:>10,.0f}"
             f"{1000 * row['step_seconds']:>12,.0f}{1000 * row['product_seconds']:>16,.0f}"
             f"{row['gigaflops']:>10,.0f}{row['share']:>8.2f}"
+            f"{1000 * row['technique_seconds']:>23,.0f}{row['ratio']:>8.2f}"
         )
 
 
@@ -92,26 +102,31 @@ def measure(recipe: Recipe, precision: Precision, rounds: int) -> dict[str, floa
     make_deterministic()
     keep_freed_memory()
     torch.manual_seed(0)
-    model = LanguageModel(recipe.model)
     batch = draw_batch(recipe)
-    step = training_step(model, recipe, batch, precision)
+    step = training_step(recipe, batch, precision)
+    complete = training_step(
+        recipe.model_copy(update={"cache": CacheConfig(size=2000), "hebbian": HebbianConfig()}),
+        batch,
+        precision,
+    )
     dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
     products = list(needed_products(recipe.model, batch))
     multiply = [prepared(product, dtype) for product in products]
-    step_times, product_times = [], []
+    rows = []
     for turn in range(-2, rounds):  # two rounds to warm up
-        times = [timed(step), sum(timed(run) for run in multiply)]
+        row = (timed(step), timed(complete), sum(timed(run) for run in multiply))
         if turn >= 0:
-            step_times.append(times[0])
-            product_times.append(times[1])
-    seconds, alone = statistics.median(step_times), statistics.median(product_times)
+            rows.append(row)
+    seconds, technique, alone = (statistics.median(times) for times in zip(*rows, strict=True))
     return {
         "precision": precision,
         "tokens_per_second": batch.inputs.numel() / seconds,
         "step_seconds": seconds,
         "product_seconds": alone,
         "gigaflops": sum(p.operations for p in products) / alone / 1e9,
-        "share": statistics.median(a / s for s, a in zip(step_times, product_times, strict=True)),
+        "share": statistics.median(products / plain for plain, _, products in rows),
+        "technique_seconds": technique,
+        "ratio": statistics.median(more / plain for plain, more, _ in rows),
     }
 
 
@@ -131,17 +146,29 @@ def draw_batch(recipe: Recipe) -> Batch:
     )
 
 
-def training_step(
-    model: LanguageModel, recipe: Recipe, batch: Batch, precision: Precision
-) -> Callable[[], object]:
+def training_step(recipe: Recipe, batch: Batch, precision: Precision) -> Callable[[], object]:
+    """A step of a new model, with the recipe's cache and Hebbian update."""
+    device = torch.device("cpu")
+    model = LanguageModel(recipe.model, recipe.cache)
     optimizer = Optimizer(model, recipe.train)
+    hebbian = Hebbian(recipe.hebbian) if recipe.hebbian else None
+    if hebbian:
+        hebbian.prepare(model, Processes(rank=0, count=1, device=device))
+    memory = None
+    if recipe.cache:  # full, as it is in all but the first steps of a stream
+        rows, size = len(batch.inputs), recipe.cache.size
+        states = torch.randn(rows, size, recipe.model.width)
+        memory = Memory(states=states, words=batch.targets.repeat(1, 2)[:, :size])
 
     def step() -> None:
-        with autocast(precision, torch.device("cpu")):
+        with autocast(precision, device):
             hidden, _ = model(batch.inputs)
-            loss = next_word_loss(model, hidden, batch, memory=None)
+            loss = next_word_loss(model, hidden, batch, memory)
+            model.remember(memory, hidden, batch.targets)
         loss.backward()
         optimizer.step(1e-4)
+        if hebbian:
+            hebbian.after_step(model, hidden.detach(), batch)
 
     return step
 

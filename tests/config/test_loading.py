@@ -7,6 +7,7 @@ import pytest
 from micronet_lm.config import (
     Recipe,
     changed_keys,
+    describe_keys,
     dump_recipe,
     load_recipe,
     merge_recipe,
@@ -77,6 +78,10 @@ def test_overrides(words: list[str], expected: dict[str, object]) -> None:
         ({"model.context": True}, "model.context = True: input should be a valid integer"),
         ({"train.learning_rate": float("nan")}, "learning_rate = nan: input should be a finite"),
         ({"model.context.size": 3}, "'context' is a value, not a section"),
+        ({"cache.sise": 3}, r"unknown key 'cache.sise' \(did you mean 'size'\?\)"),
+        ({"cache.lam": 1.0}, "cache.lam = 1.0: input should be less than 1"),
+        ({"cache.theta": 0}, "cache.theta = 0: input should be greater than 0"),
+        ({"hebbian.gamma": 2}, "hebbian.gamma = 2: input should be less than or equal to 1"),
     ],
 )
 def test_mistakes(overrides: dict[str, object], sentence: str) -> None:
@@ -135,3 +140,24 @@ def test_changed_keys() -> None:
     assert changed_keys(one, one) == []
     other = merge_recipe(one, {"model.context": 5, "train.seed": 1})
     assert changed_keys(one, other) == ["model.context", "train.seed"]
+
+
+def test_naming_a_key_switches_a_technique_on_and_zero_switches_it_off() -> None:
+    plain = load_recipe("paper/student")
+    assert (plain.cache, plain.hebbian) == (None, None)
+    cached = load_recipe("paper/student", {"cache.size": 1000})
+    assert cached.cache is not None
+    assert (cached.cache.size, cached.cache.theta, cached.cache.lam) == (1000, 0.016, 0.07)
+    assert changed_keys(plain, cached) == ["cache.size", "cache.theta", "cache.lam"]
+    assert load_recipe("paper/student-cache", {"cache.size": 0}) == plain
+    hebbian = load_recipe("paper/student-hebbian")
+    assert hebbian.hebbian is not None
+    assert (hebbian.hebbian.gamma, hebbian.hebbian.limit) == (0.01, 500)
+    assert merge_recipe(hebbian, {"hebbian.limit": 0, "cache.size": 0}) == plain
+
+
+def test_help_lists_the_keys_of_techniques_too() -> None:
+    text = describe_keys()
+    assert "--cache.theta (default 0.016)" in text
+    assert "--hebbian.limit (default 500)" in text
+    assert "Naming a key switches it on" in text
