@@ -6,10 +6,13 @@ import sys
 from collections.abc import Sequence
 
 import micronet_lm
-from micronet_lm.cli import corpus, evaluate, presets, train
+from micronet_lm.cli import account, corpus, evaluate, presets, train
 from micronet_lm.cli.parsers import Parser
 from micronet_lm.config import split_overrides
 from micronet_lm.errors import MicronetError, UsageError
+
+_EXTRAS = {"torch": "train", "tensorboard": "train", "matplotlib": "report"}
+"""Packages that come with an extra, and which."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -34,9 +37,10 @@ def main(words: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except ModuleNotFoundError as error:
-        if error.name not in {"torch", "tensorboard"}:
+        extra = _EXTRAS.get((error.name or "").split(".")[0])
+        if extra is None:
             raise
-        _complain(f"this verb needs {error.name}: pip install 'micronet-lm[train]'")
+        _complain(f"this verb needs {error.name}: pip install 'micronet-lm[{extra}]'")
         return 1
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
@@ -61,6 +65,6 @@ def _parser() -> argparse.ArgumentParser:
         "--version", action="version", version=f"micronet {micronet_lm.__version__}"
     )
     verbs = parser.add_subparsers(metavar="VERB", required=True)
-    for verb in (corpus, presets, train, evaluate):
+    for verb in (corpus, presets, train, evaluate, account):
         verb.add(verbs)
     return parser
