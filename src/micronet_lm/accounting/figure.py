@@ -52,12 +52,11 @@ def plot(account: Account, path: Path) -> None:
         below = f": 1/{factor:,.1f} of the baseline" if factor else ""
         axes.set_title(f"{what} {float(total):,.0f}{below}", fontsize=11)
         axes.set_xlabel(unit)
-        side = "left" if axes is left else "right"
         handles, labels = axes.get_legend_handles_labels()
         figure.legend(
             handles,
             labels,
-            loc=f"outside lower {side}",
+            loc="outside lower left" if axes is left else "outside lower right",
             ncols=len(labels),
             frameon=False,
             fontsize=9,
