@@ -167,7 +167,8 @@ def test_a_folder_that_cannot_be_written(
 
 
 def test_help_has_an_example_for_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
-    for words in (["corpus", "build"], ["corpus", "info"], ["presets"], ["train"], ["evaluate"]):
+    for verb in ("corpus build", "corpus info", "presets", "train", "evaluate", "account"):
+        words = verb.split()
         with pytest.raises(SystemExit) as left:
             main([*words, "--help"])
         assert left.value.code == 0

@@ -37,10 +37,10 @@ def main(words: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except ModuleNotFoundError as error:
-        extra = _EXTRAS.get((error.name or "").split(".")[0])
-        if extra is None:
+        package = (error.name or "").split(".")[0]
+        if package not in _EXTRAS:
             raise
-        _complain(f"this verb needs {error.name}: pip install 'micronet-lm[{extra}]'")
+        _complain(f"this verb needs {package}: pip install 'micronet-lm[{_EXTRAS[package]}]'")
         return 1
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
