@@ -113,6 +113,34 @@ def test_quantizers_of_the_text_make_more_products_wide() -> None:
     assert count(text).operations == count(code).operations  # rules paper charge all at b
 
 
+@pytest.mark.parametrize(
+    ("place", "products"),
+    [
+        (Place.ATTENTION_NORM, {"queries, keys, values"}),
+        (Place.ATTENTION_VALUES, {"output"}),
+        (Place.FFN_NORM, {"inner"}),
+        (Place.RELU, {"outer"}),
+        (Place.FFN_OUTPUT, set()),
+        (Place.QKV, {"key scores"}),
+        (Place.ATTENTION_SOFTMAX, set()),
+        (Place.HIDDEN, {"similarities", "words", "other bins", "projection"}),
+    ],
+)
+def test_a_quantizer_narrows_the_products_behind_it(place: Place, products: set[str]) -> None:
+    """Values are mixed by probabilities: that product needs both of its inputs quantized."""
+    none = student(bits=9, activations="none")
+    before = count(none, challenge())
+    after = count(Target(**{**vars(none), "places": frozenset({place})}), challenge())
+    before_rows = [row for row in before.rows if row.multiplies]
+    after_rows = [row for row in after.rows if row.multiplies]
+    changed = set()
+    for old, new in zip(before_rows, after_rows, strict=True):
+        if new.multiplies != old.multiplies:
+            assert new.multiplies == old.multiplies * 9 / 32
+            changed.add(new.label.name)
+    assert changed == products
+
+
 def test_full_embeddings_are_charged_only_by_the_challenge() -> None:
     full, narrow = student(bits=9, embeddings=False), student(bits=9)
     assert count(full).storage == count(narrow).storage

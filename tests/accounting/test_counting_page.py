@@ -28,7 +28,7 @@ from micronet_lm.config import load_recipe
 PAGE = (Path(__file__).parents[2] / "docs" / "counting.md").read_text(encoding="utf-8")
 
 PUBLISHED = ("6,301,457.19", "1,772,284.84", "6,189,183.40", "845,247", "8,806,715.24")
-"""Totals of the authors' best model, whose densities are not published; `test_paper` checks them."""
+"""Totals of the authors' best model, which has densities of its own; see `test_paper`."""
 
 
 def student(context: int = 97, cache: int = 0) -> Target:

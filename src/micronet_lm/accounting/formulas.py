@@ -150,8 +150,8 @@ def whole_norm(width: int) -> Fraction:
 
 @_formula("softmax over n", "3n − 1", source=CODE, rules="both")
 def softmax(size: int) -> Fraction:
-    """Exponentials, their sum, and a division each; nothing for an empty one."""
-    return Fraction(max(3 * size - 1, 0))
+    """Exponentials, their sum, and a division each."""
+    return Fraction(3 * size - 1)
 
 
 @_formula("one operation each", "n", source=CODE, rules="both")

@@ -29,7 +29,7 @@ _EXAMPLE = """examples:
 
 TARGET is a preset or a .yaml recipe (counted from its shape; any key can be set as --section.key
 VALUE), or the folder of a training run (its non-zeros are counted in the checkpoint; --cache.size
-may be set). docs/counting.md explains every rule.
+may be set; write ./demo for a folder with a preset's name). docs/counting.md explains every rule.
 """
 
 
