@@ -135,33 +135,38 @@ def _feed_forward(pieces: Pieces, number: int) -> Iterator[Row]:
 
 def _softmax(pieces: Pieces) -> Iterator[Row]:
     """All bins' probabilities. The tables, which the input shares, are stored here."""
+    if Place.HIDDEN in pieces.target.places:
+        label = Label(part="bin 1", component="softmax", name="hidden state")
+        yield pieces.others(label, ZERO, Place.HIDDEN)
+    for number in range(len(pieces.target.shape.cutoffs) + 1):
+        yield from _bin(pieces, number)
+
+
+def _bin(pieces: Pieces, number: int) -> Iterator[Row]:
+    """One bin's projection, words and softmax; the first also has entries for the others."""
+
+    def label(name: str) -> Label:
+        return Label(part=f"bin {number + 1}", component="softmax", name=name)
+
     target, bounds = pieces.target, pieces.target.shape.bounds
-    hidden, tails = target.activation_bits(Place.HIDDEN), len(target.shape.cutoffs)
-    for number in range(tails + 1):
-
-        def label(name: str, part: str = f"bin {number + 1}") -> Label:
-            return Label(part=part, component="softmax", name=name)
-
-        if number == 0 and Place.HIDDEN in target.places:
-            yield pieces.others(label("hidden state"), ZERO, Place.HIDDEN)
-        bits, words = hidden, bounds[number + 1] - bounds[number]
-        projection = target.matrices.get(f"softmax.projections.{number}.weight")
-        if projection:
-            yield pieces.matrix(
-                label("projection"), projection, input_bits=hidden, quantizer=Place.PROJECTED
-            )
-            bits = target.activation_bits(Place.PROJECTED)
-        table = target.matrices[f"embedding.tables.{number}"]
-        yield pieces.matrix(label("words"), table, input_bits=bits)
-        # A bin's factor is multiplied into what its exponentials are divided by: one operation.
-        factors = int(pieces.takes(Step.TAIL_CHANCE))  # the probability of the bin
-        if number == 0:
-            factors = int(bool(target.cache) and pieces.takes(Step.CACHE_MIXING))  # 1 − λ
-            words += tails
-            if tails:
-                entries = target.matrices["softmax.tail_weight"]
-                yield pieces.matrix(label("other bins"), entries, input_bits=bits)
-        yield pieces.others(label("softmax"), formulas.softmax(words) + factors)
+    bits, words = target.activation_bits(Place.HIDDEN), bounds[number + 1] - bounds[number]
+    projection = target.matrices.get(f"softmax.projections.{number}.weight")
+    if projection:
+        yield pieces.matrix(
+            label("projection"), projection, input_bits=bits, quantizer=Place.PROJECTED
+        )
+        bits = target.activation_bits(Place.PROJECTED)
+    table = target.matrices[f"embedding.tables.{number}"]
+    yield pieces.matrix(label("words"), table, input_bits=bits)
+    # A bin's factor is multiplied into what its exponentials are divided by: one operation.
+    factor = pieces.takes(Step.TAIL_CHANCE)  # the probability of the bin
+    if number == 0:
+        factor = target.cache > 0 and pieces.takes(Step.CACHE_MIXING)  # 1 − λ
+        words += len(target.shape.cutoffs)
+        entries = target.matrices.get("softmax.tail_weight")
+        if entries:
+            yield pieces.matrix(label("other bins"), entries, input_bits=bits)
+    yield pieces.others(label("softmax"), formulas.softmax(words) + int(factor))
 
 
 def _cache(pieces: Pieces) -> Iterator[Row]:

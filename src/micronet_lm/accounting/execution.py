@@ -181,7 +181,7 @@ class _Step:
         with at(part, "inner"):
             inner = _times(tensors[f"{lead}.inner.weight"], normal, tensors[f"{lead}.inner.bias"])
         with at(part, "ReLU"):
-            inner = [number_.positive() for number_ in inner]
+            inner = [value.positive() for value in inner]
         with at(part, "outer"):
             outer = _times(tensors[f"{lead}.outer.weight"], inner, tensors[f"{lead}.outer.bias"])
         with at(part, "residual"):
