@@ -182,7 +182,7 @@ def _cache(pieces: Pieces) -> Iterator[Row]:
     if pieces.takes(Step.CACHE_VALUES):
         yield pieces.values(label("θ and λ"), 2)
     if mixing:
-        yield pieces.scaling(label("θ times the hidden state"), width)
+        yield pieces.scaling(label("θ · hidden state"), width)
     rows = [Rows(count=size, nonzeros=width)]
     yield pieces.product(label("similarities"), rows, width, (bits, bits))
     yield pieces.others(label("softmax"), formulas.softmax(size) + int(mixing))  # λ

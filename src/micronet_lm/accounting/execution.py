@@ -200,7 +200,7 @@ class _Step:
         """Let the cache's activations vote for the words that followed them."""
         assert past.states is not None  # noqa: S101
         at = self.tally.at
-        with at("cache", "θ times the hidden state"):
+        with at("cache", "θ · hidden state"):
             query = [number * past.theta for number in x]
         with at("cache", "similarities"):
             scores = [_dot(query, self._vector(row)) for row in past.states]

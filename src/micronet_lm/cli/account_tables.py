@@ -16,8 +16,11 @@ _COLUMNS = ("storage", "multiplies", "adds", "other", "bits", "density")
 
 def print_account(account: Account, *, details: bool = False) -> None:
     """Print the table by layer, the totals, the shares and the named differences."""
-    console = Console()
-    console.print(_by_part(account, details=details))
+    console, by_part = Console(), _by_part(account, details=details)
+    # Where the window is narrower than the table, its lines break; a number is never cut off.
+    needed = console.measure(by_part, options=console.options.update(width=1000)).maximum
+    console = Console(width=max(console.width, needed))
+    console.print(by_part)
     console.print()
     console.print(_by_component(account))
     console.print()
@@ -40,7 +43,7 @@ def print_formulas() -> None:
 
 def _by_part(account: Account, *, details: bool) -> Table:
     title = f"{account.target.name}, rules '{account.rules.name}'"
-    table = Table(box=None, header_style="bold", title=title, title_justify="left")
+    table = Table(box=None, header_style="bold", title=title, title_justify="left", pad_edge=False)
     table.add_column("part", no_wrap=True)
     for column in _COLUMNS:
         table.add_column(column, justify="right", no_wrap=True)
