@@ -170,8 +170,9 @@ def test_a_folder_that_cannot_be_written(
 
 
 def test_help_has_an_example_for_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
-    verbs = ("presets", "train", "evaluate", "search-cache", "reproduce")
-    for words in (["corpus", "build"], ["corpus", "info"], *([verb] for verb in verbs)):
+    verbs = ("presets", "train", "evaluate", "search-cache", "reproduce", "account")
+    for verb in ("corpus build", "corpus info", *verbs):
+        words = verb.split()
         with pytest.raises(SystemExit) as left:
             main([*words, "--help"])
         assert left.value.code == 0

@@ -6,13 +6,13 @@ import sys
 from collections.abc import Sequence
 
 import micronet_lm
-from micronet_lm.cli import corpus, evaluate, presets, reproduce, search_cache, train
+from micronet_lm.cli import account, corpus, evaluate, presets, reproduce, search_cache, train
 from micronet_lm.cli.parsers import Parser
 from micronet_lm.config import split_overrides
 from micronet_lm.errors import MicronetError, UsageError
 
 _EXTRAS = {"torch": "train", "tensorboard": "train", "matplotlib": "report"}
-"""What the base does not install, and the extra that does."""
+"""Packages that come with an extra, and which."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -37,10 +37,10 @@ def main(words: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except ModuleNotFoundError as error:
-        extra = _EXTRAS.get(error.name or "")
-        if extra is None:
+        package = (error.name or "").split(".")[0]
+        if package not in _EXTRAS:
             raise
-        _complain(f"this verb needs {error.name}: pip install 'micronet-lm[{extra}]'")
+        _complain(f"this verb needs {package}: pip install 'micronet-lm[{_EXTRAS[package]}]'")
         return 1
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
@@ -65,6 +65,6 @@ def _parser() -> argparse.ArgumentParser:
         "--version", action="version", version=f"micronet {micronet_lm.__version__}"
     )
     verbs = parser.add_subparsers(metavar="VERB", required=True)
-    for verb in (corpus, presets, train, search_cache, evaluate, reproduce):
+    for verb in (corpus, presets, train, search_cache, evaluate, account, reproduce):
         verb.add(verbs)
     return parser

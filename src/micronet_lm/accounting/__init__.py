@@ -1,0 +1,30 @@
+"""Storage, operations and score of a model, exactly; rules `paper` and `challenge`; never torch."""
+
+from micronet_lm.accounting.count import count, differences
+from micronet_lm.accounting.described import describe
+from micronet_lm.accounting.planned import Plan, carry_out
+from micronet_lm.accounting.rows import Account, Difference, Row
+from micronet_lm.accounting.rules import PAPER, Rules, Step, challenge, choose_rules
+from micronet_lm.accounting.runs import examine
+from micronet_lm.accounting.target import Matrix, Place, Rows, Target
+
+__all__ = [
+    "PAPER",
+    "Account",
+    "Difference",
+    "Matrix",
+    "Place",
+    "Plan",
+    "Row",
+    "Rows",
+    "Rules",
+    "Step",
+    "Target",
+    "carry_out",
+    "challenge",
+    "choose_rules",
+    "count",
+    "describe",
+    "differences",
+    "examine",
+]

@@ -1,0 +1,109 @@
+"""A picture of where storage and operations go."""
+
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from micronet_lm.accounting.rows import Account
+from micronet_lm.accounting.summary import factors, grouped
+from micronet_lm.errors import UsageError
+from micronet_lm.files import replacing
+
+if TYPE_CHECKING:  # only who wants a picture needs matplotlib
+    from matplotlib.axes import Axes
+
+FORMS = ("png", "svg", "pdf")
+"""Kinds of pictures."""
+
+KINDS = {"multiplies": "#2f6690", "adds": "#81b1d5", "other": "#e0a458"}
+"""Kinds of operations, and their colours."""
+
+COMPONENTS = {
+    "embedding": "#6b7280",
+    "attention": "#6d4c9f",
+    "feed-forward": "#b79fdc",
+    "softmax": "#3f8f63",
+    "cache": "#e0a458",
+}
+"""Components of a model, and their colours."""
+
+
+def check_form(path: Path) -> None:
+    """Refuse a picture that could not be drawn, before the counting."""
+    if path.suffix.removeprefix(".").lower() not in FORMS:
+        raise UsageError(f"--plot {path} must end in .{', .'.join(FORMS[:-1])} or .{FORMS[-1]}")
+
+
+def plot(account: Account, path: Path) -> None:
+    """Draw storage and operations by part of the model."""
+    from matplotlib.figure import Figure
+
+    check_form(path)
+    parts = grouped(account.rows, "part")
+    names = [part.name for part in parts]
+    figure = Figure(figsize=(11, 2.1 + 0.3 * len(parts)), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    _bars(left, names, {name: _storage(account, name, names) for name in COMPONENTS}, COMPONENTS)
+    _bars(right, names, {kind: [getattr(p, kind) for p in parts] for kind in KINDS}, KINDS)
+    for axes, what, unit, total, factor in (
+        (left, "storage", "32-bit parameters", account.storage, factors(account)[0]),
+        (right, "operations", "32-bit operations a token", account.operations, factors(account)[1]),
+    ):
+        below = f": 1/{factor:,.1f} of the baseline" if factor else ""
+        axes.set_title(f"{what} {float(total):,.0f}{below}", fontsize=11)
+        axes.set_xlabel(unit)
+        handles, labels = axes.get_legend_handles_labels()
+        figure.legend(
+            handles,
+            labels,
+            loc="outside lower left" if axes is left else "outside lower right",
+            ncols=len(labels),
+            frameon=False,
+            fontsize=9,
+        )
+        for height, part in enumerate(parts):
+            amount = getattr(part, what)
+            share = f"{float(amount / total):.1%}" if amount else "none"
+            end = (float(amount), height)
+            axes.annotate(share, end, (4, 0), textcoords="offset points", va="center", fontsize=8)
+    left.invert_yaxis()  # the step goes from top to bottom
+    options = "".join(f"\n{option}" for option in account.rules.options)
+    figure.suptitle(
+        f"{account.target.name}: score {float(account.score):.5f} by rules '{account.rules.name}'"
+        f"{options}",
+        fontweight="bold",
+    )
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=120, format=path.suffix.removeprefix(".").lower())
+
+
+def _storage(account: Account, component: str, names: list[str]) -> list[Fraction]:
+    """What one component stores in each part."""
+    rows = [row for row in account.rows if row.label.component == component]
+    found = {group.name: group.storage for group in grouped(rows, "part")}
+    return [found.get(name, Fraction(0)) for name in names]
+
+
+def _bars(
+    axes: "Axes", names: list[str], columns: dict[str, list[Fraction]], colours: dict[str, str]
+) -> None:
+    """Stack the columns as horizontal bars, one a name."""
+    from matplotlib.ticker import MaxNLocator
+
+    places = list(range(len(names)))
+    begin = [0.0] * len(names)
+    for label, amounts in columns.items():
+        if any(amounts):
+            widths = [float(amount) for amount in amounts]
+            axes.barh(places, widths, left=begin, color=colours[label], label=label, height=0.75)
+            begin = [start + width for start, width in zip(begin, widths, strict=True)]
+    axes.set_yticks(places, names)
+    axes.set_xlim(0, max(begin) * 1.13)
+    axes.set_ylim(-0.6, len(names) - 0.4)
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.tick_params(axis="x", labelsize=8)
+    axes.tick_params(axis="y", length=0)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(visible=True, axis="x", alpha=0.25)
+    axes.set_axisbelow(True)

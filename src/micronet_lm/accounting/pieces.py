@@ -1,0 +1,139 @@
+"""The kinds of pieces that a streaming step is made of, each counted as one row.
+
+Every rule that differs between `paper` and `challenge` asks for its step right where it matters.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from micronet_lm.accounting import formulas
+from micronet_lm.accounting.rows import ZERO, Label, Row
+from micronet_lm.accounting.rules import FREE_BITS, Rules, Step
+from micronet_lm.accounting.target import FULL, Matrix, Place, Rows, Target
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pieces:
+    """Rows of one target under one set of rules."""
+
+    target: Target
+    rules: Rules
+
+    def takes(self, step: Step) -> bool:
+        """Whether the rules take this step away from the authors' way."""
+        return step in self.rules.steps
+
+    def matrix(
+        self,
+        label: Label,
+        matrix: Matrix,
+        *,
+        input_bits: int,
+        rows: Iterable[Rows] | None = None,
+        times: Fraction = Fraction(1),
+        quantizer: Place | None = None,
+    ) -> Row:
+        """A stored matrix times activations, and the quantizer of the result.
+
+        `rows` stand for the matrix's own where the product is not one row for each of them.
+        """
+        own = matrix.rows if rows is None else tuple(rows)
+        product = self.product(label, own, matrix.inputs, (matrix.bits, input_bits))
+        return Row(
+            label=label,
+            storage=self._stored(matrix) + self._quantizer(quantizer),
+            multiplies=times * product.multiplies,
+            adds=times * product.adds,
+            plain_multiplies=times * product.plain_multiplies,
+            plain_adds=times * product.plain_adds,
+            bits=self._weight_bits(matrix.bits),
+            size=matrix.size + matrix.bias_size,
+            nonzeros=matrix.nonzeros + matrix.bias_nonzeros,
+        )
+
+    def product(
+        self,
+        label: Label,
+        rows: Iterable[Rows],
+        inputs: int,
+        bits: tuple[int, int],
+        quantizer: Place | None = None,
+    ) -> Row:
+        """Sums of products of two inputs with these bits."""
+        rows = tuple(rows)
+        number = formulas.multiplies(rows)
+        by_rows = self.takes(Step.ROW_SUMS)
+        adds = formulas.row_adds(rows) if by_rows else formulas.density_adds(rows, inputs)
+        integers = max(bits) < FULL
+        return Row(
+            label=label,
+            storage=self._quantizer(quantizer),
+            multiplies=formulas.at_bits(number, self._multiply_bits(max(bits))),
+            adds=formulas.tree_adds(rows, *bits) if self.takes(Step.TREE) and integers else adds,
+            plain_multiplies=number,
+            plain_adds=adds,
+        )
+
+    def scaling(self, label: Label, size: int) -> Row:
+        """Multiplies of full-precision numbers."""
+        number = formulas.each(size)
+        bits = FREE_BITS if self.takes(Step.FREE_MULTIPLIES) else FULL
+        return Row(label=label, multiplies=formulas.at_bits(number, bits), plain_multiplies=number)
+
+    def additions(self, label: Label, size: int) -> Row:
+        """Adds of full-precision numbers."""
+        number = formulas.each(size)
+        return Row(label=label, adds=number, plain_adds=number)
+
+    def others(self, label: Label, amount: Fraction, quantizer: Place | None = None) -> Row:
+        """Full-precision operations, and the quantizer of their result."""
+        return Row(label=label, other=amount, storage=self._quantizer(quantizer))
+
+    def norm(self, label: Label, quantizer: Place) -> Row:
+        """A LayerNorm with its gain and bias."""
+        width = self.target.shape.width
+        form = formulas.whole_norm if self.takes(Step.NORM_STEPS) else formulas.norm
+        row = self.values(label, 2 * width) if self.takes(Step.NORM_VALUES) else Row(label=label)
+        return Row(
+            label=label,
+            storage=row.storage + self._quantizer(quantizer),
+            other=form(width),
+            bits=row.bits,
+            size=row.size,
+            nonzeros=row.nonzeros,
+        )
+
+    def values(self, label: Label, size: int) -> Row:
+        """Stored full-precision numbers."""
+        bits = FREE_BITS if self.takes(Step.FREE_STORAGE) else FULL
+        storage = formulas.plain(size, bits)
+        return Row(label=label, storage=storage, bits=bits, size=size, nonzeros=size)
+
+    def _weight_bits(self, own: int) -> int:
+        """Bits that a weight counts in storage."""
+        if self.takes(Step.FREE_STORAGE):
+            return FREE_BITS
+        return own if self.takes(Step.OWN_BITS) else self.target.bits
+
+    def _multiply_bits(self, widest: int) -> int:
+        """Bits that a multiply counts."""
+        if self.takes(Step.FREE_MULTIPLIES):
+            return FREE_BITS
+        return widest if self.takes(Step.WIDEST) else self.target.bits
+
+    def _stored(self, matrix: Matrix) -> Fraction:
+        form = formulas.shorter if self.takes(Step.SHORTER) else formulas.masked
+        bias_bits = self._weight_bits(matrix.bias_bits)
+        storage = form(matrix.size, matrix.nonzeros, self._weight_bits(matrix.bits))
+        storage += form(matrix.bias_size, matrix.bias_nonzeros, bias_bits)
+        if self.takes(Step.WEIGHT_SCALES):
+            storage += formulas.plain(matrix.scales, FULL)
+        return storage
+
+    def _quantizer(self, place: Place | None) -> Fraction:
+        """What one activation quantizer stores."""
+        if place not in self.target.places:
+            return ZERO
+        whole = self.takes(Step.WHOLE_SCALES)
+        return formulas.whole_quantizer() if whole else formulas.quantizer(self.target.bits)

@@ -1,0 +1,107 @@
+"""A target from a run's folder: the non-zeros are counted in its checkpoint, without torch."""
+
+import json
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+
+from micronet_lm.accounting.described import check_shares
+from micronet_lm.accounting.layout import Slot, slots
+from micronet_lm.accounting.target import Matrix, Rows, Target
+from micronet_lm.config import Recipe, parse_recipe
+from micronet_lm.errors import ConfigError, RunError
+
+PREFIX = "model."
+"""Leads the names of a model's tensors in a checkpoint."""
+
+
+def is_run(path: Path) -> bool:
+    """Whether a folder is that of a run."""
+    return (path / "recipe.yaml").is_file()
+
+
+def run_recipe(path: Path) -> Recipe:
+    """Read a run's resolved recipe."""
+    file = path / "recipe.yaml"
+    try:
+        return parse_recipe(yaml.safe_load(file.read_text(encoding="utf-8")), origin="its recipe")
+    except (OSError, yaml.YAMLError, UnicodeDecodeError, TypeError, ConfigError) as error:
+        why = " ".join(str(error).split())
+        raise RunError(f"{file} is damaged ({why}); restore it") from None
+
+
+def run_corpus(path: Path) -> tuple[Path, str]:
+    """Tell where a run's corpus is, and its fingerprint."""
+    try:
+        reference = json.loads((path / "corpus.json").read_text("utf-8"))
+        return Path(os.path.normpath(path / reference["path"])), str(reference["fingerprint"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{path}/corpus.json cannot be read ({error}); restore it") from None
+
+
+def examine(
+    path: Path,
+    recipe: Recipe,
+    shares: tuple[int, ...],
+    *,
+    shares_from: str = "given",
+    checkpoint: Literal["best", "last"] = "best",
+) -> Target:
+    """Describe the model of a run from what its checkpoint really holds."""
+    file = path / f"{checkpoint}.safetensors"
+    if not file.is_file():
+        saved = checkpoint == "best" and (path / "last.safetensors").is_file()
+        advice = "take --checkpoint last" if saved else "has the run saved a checkpoint yet?"
+        raise RunError(f"{file} does not exist; {advice}")
+    check_shares(shares, recipe.model)
+    try:
+        with safe_open(file, framework="numpy") as tensors:
+            held = set(tensors.keys())
+            matrices = {}
+            for slot in slots(recipe.model):
+                names = [PREFIX + name for name in (slot.name, slot.bias) if name]
+                if missing := [name for name in names if name not in held]:
+                    raise RunError(f"{file} does not fit its recipe: it has no {missing[0]}")
+                weights, *bias = (tensors.get_tensor(name) for name in names)
+                matrices[slot.name] = measured(slot, weights, *bias)
+    except (SafetensorError, OSError, ValueError, TypeError) as error:
+        raise RunError(f"{file} is damaged ({error}); train again or restore a copy") from None
+    return Target(
+        name=str(path),
+        shape=recipe.model,
+        matrices=matrices,
+        cache=recipe.cache.size if recipe.cache else 0,
+        shares=shares,
+        shares_from=shares_from,
+    )
+
+
+def measured(
+    slot: Slot, weights: NDArray[np.generic], bias: NDArray[np.generic] | None = None
+) -> Matrix:
+    """Count the non-zeros of a matrix row by row."""
+    weights = weights.T if slot.transposed else weights
+    if weights.shape != (slot.outputs, slot.inputs):
+        raise RunError(
+            f"{slot.name} has the shape {weights.shape}, but the recipe makes it "
+            f"{(slot.outputs, slot.inputs)}"
+        )
+    nonzeros = np.count_nonzero(weights, axis=1)
+    biased = np.zeros(len(nonzeros), bool) if bias is None else np.asarray(bias) != 0
+    alike = Counter(zip(nonzeros.tolist(), biased.tolist(), strict=True))
+    return Matrix(
+        name=slot.name,
+        outputs=slot.outputs,
+        inputs=slot.inputs,
+        rows=tuple(
+            Rows(count=number, nonzeros=nonzero, biased=has)
+            for (nonzero, has), number in sorted(alike.items())
+        ),
+        has_bias=bias is not None,
+    )

@@ -1,0 +1,252 @@
+"""`micronet account`: what a model costs, exactly."""
+
+import argparse
+import difflib
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from micronet_lm.accounting import Plan, Target, carry_out, choose_rules, count, describe, examine
+from micronet_lm.accounting.figure import check_form, plot
+from micronet_lm.accounting.planned import ACTIVATIONS
+from micronet_lm.accounting.runs import is_run, run_corpus, run_recipe
+from micronet_lm.accounting.summary import as_json, formulas_as_json
+from micronet_lm.accounting.target import FULL
+from micronet_lm.cli.account_tables import print_account, print_formulas
+from micronet_lm.cli.parsers import add_parser
+from micronet_lm.config import ModelConfig, Recipe, load_recipe, merge_recipe, preset_names
+from micronet_lm.corpus import Corpus
+from micronet_lm.errors import ConfigError, RunError, UsageError
+
+_EXAMPLE = """examples:
+  micronet account paper/student --cache.size 2000
+  micronet account paper/student --cache.size 3000 --density 0.642 --bits 9 --rules challenge
+  micronet account runs/demo --rules challenge --freebie --json
+  micronet account paper/student --model.context 129 --plot where.png
+  micronet account --formulas
+
+TARGET is a preset or a .yaml recipe (counted from its shape; any key can be set as --section.key
+VALUE), or the folder of a training run (its non-zeros are counted in the checkpoint; --cache.size
+may be set; write ./demo for a folder with a preset's name). docs/counting.md explains every rule.
+"""
+
+
+def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Register the verb."""
+    parser = add_parser(
+        verbs,
+        "account",
+        help="count a model's parameters, operations and score",
+        description=(
+            "Count what a model stores and what a token costs, by the rules of the paper's "
+            "authors or by those of the MicroNet challenge, part by part."
+        ),
+        epilog=_EXAMPLE,
+        usage="micronet account TARGET [options] [--section.key VALUE ...]",
+    )
+    parser.add_argument("target", nargs="?", metavar="TARGET", help="a preset, recipe or run")
+    _add_rules(parser)
+    _add_compression(parser)
+    parser.add_argument(
+        "--corpus", type=Path, metavar="DIR", help="whose test split tells the bins' shares"
+    )
+    parser.add_argument(
+        "--shares", metavar="N,N,...", help="test tokens in each bin, instead of a corpus"
+    )
+    parser.add_argument(
+        "--checkpoint",
+        choices=["best", "last"],
+        default="best",
+        help="which of a run's checkpoints (default: %(default)s)",
+    )
+    parser.add_argument("--details", action="store_true", help="a line for each operation")
+    parser.add_argument("--plot", type=Path, metavar="FILE.png", help="draw where it all goes")
+    parser.add_argument("--formulas", action="store_true", help="print the formulas")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=_run, overrides={})
+
+
+def _add_rules(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--rules",
+        choices=["paper", "challenge"],
+        default="paper",
+        help="count as the authors' code does, or as the challenge's text has it; the latter "
+        "names every difference (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--adds",
+        choices=["fp32", "tree"],
+        default="fp32",
+        help="rules challenge: all adds as 32-bit, or sums of integers by the widths of an adder "
+        "tree (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--freebie",
+        action="store_true",
+        help="rules challenge: the 16-bit allowance of models that are not quantized",
+    )
+
+
+def _add_compression(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--density",
+        metavar="X",
+        help="share of non-zeros in every prunable matrix (default: as they are)",
+    )
+    parser.add_argument(
+        "--bits", type=int, default=FULL, metavar="B", help="quantize to B bits (default: do not)"
+    )
+    parser.add_argument(
+        "--activations",
+        choices=list(ACTIVATIONS),
+        default="code",
+        help="with --bits: quantize the activations that the authors' code does, those of the "
+        "paper's text, or none (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--embeddings",
+        choices=["quantized", "full"],
+        default="quantized",
+        help="with --bits: whether the embedding tables are quantized (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--scales",
+        choices=["tensor", "row"],
+        default="tensor",
+        help="with --bits: one scale a matrix or a row (default: %(default)s)",
+    )
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    if arguments.target is None:
+        if not arguments.formulas:
+            raise UsageError("say what to count: micronet account TARGET")
+        if arguments.json:
+            print(json.dumps({"formulas": formulas_as_json()}))  # noqa: T201
+        else:
+            print_formulas()
+        return 0
+    rules = choose_rules(arguments.rules, adds=arguments.adds, freebie=arguments.freebie)
+    plan = _plan(arguments)
+    if arguments.plot:
+        check_form(arguments.plot)
+    account = count(carry_out(plan, _target(arguments)), rules)
+    if arguments.plot:
+        plot(account, arguments.plot)
+    if arguments.json:
+        more = {"formulas": formulas_as_json()} if arguments.formulas else {}
+        print(json.dumps({**as_json(account), **more}))  # noqa: T201
+        return 0
+    print_account(account, details=arguments.details)
+    if arguments.formulas:
+        print_formulas()
+    return 0
+
+
+def _plan(arguments: argparse.Namespace) -> Plan:
+    density = None
+    if arguments.density is not None:
+        try:
+            density = Fraction(arguments.density)
+        except (ValueError, ZeroDivisionError):
+            raise UsageError(
+                f"--density {arguments.density} is not a number; give a share like 0.642"
+            ) from None
+    return Plan(
+        density=density,
+        bits=arguments.bits,
+        activations=arguments.activations,
+        embeddings=arguments.embeddings == "quantized",
+        scale_a_row=arguments.scales == "row",
+    )
+
+
+def _target(arguments: argparse.Namespace) -> Target:
+    """Describe what the command line names: a preset, a recipe or a run."""
+    name, path = arguments.target, Path(arguments.target)
+    if name in preset_names() or (path.suffix in {".yaml", ".yml"} and not path.is_dir()):
+        return _recipe_target(arguments, load_recipe(name, arguments.overrides))
+    if is_run(path):
+        return _run_target(arguments, path)
+    if path.is_dir():
+        raise RunError(f"{path} is not a run: it has no recipe.yaml ('micronet train' makes one)")
+    near = difflib.get_close_matches(name, preset_names(), n=1)
+    hint = f" (did you mean '{near[0]}'?)" if near else ""
+    raise UsageError(
+        f"'{name}' is neither a preset{hint} nor a .yaml recipe nor the folder of a run; "
+        "'micronet presets' lists the presets"
+    )
+
+
+def _recipe_target(arguments: argparse.Namespace, recipe: Recipe) -> Target:
+    name, shares = arguments.target, _given_shares(arguments)
+    if arguments.corpus is None:
+        return describe(recipe, name, shares)
+    corpus = Corpus.open(arguments.corpus)
+    size, wanted = len(corpus.vocabulary), recipe.model.vocabulary
+    if wanted is not None and wanted != size:
+        raise ConfigError(
+            f"model.vocabulary is {wanted:,} but {corpus.path} has {size:,} words; "
+            "name the corpus that the recipe is made for, or leave --corpus out"
+        )
+    recipe = merge_recipe(recipe, {"model.vocabulary": size})
+    if shares:
+        return describe(recipe, name, shares)
+    return describe(recipe, name, _counted_shares(corpus, recipe.model), _origin(corpus))
+
+
+def _run_target(arguments: argparse.Namespace, path: Path) -> Target:
+    for key in arguments.overrides:
+        if not key.startswith("cache."):
+            raise UsageError(
+                f"--{key} cannot be set for a run: its shape is that of its checkpoint; "
+                "only --cache.size can, or count the run's recipe"
+            )
+    recipe = merge_recipe(run_recipe(path), arguments.overrides)
+    shares, origin = _given_shares(arguments), "given"
+    if shares is None:
+        corpus = _corpus_of(path, arguments.corpus)
+        shares, origin = _counted_shares(corpus, recipe.model), _origin(corpus)
+    return examine(path, recipe, shares, shares_from=origin, checkpoint=arguments.checkpoint)
+
+
+def _corpus_of(run: Path, named: Path | None) -> Corpus:
+    """Open the corpus that a run was made with, wherever it is now."""
+    place, fingerprint = run_corpus(run)
+    if named is None and not place.is_dir():
+        raise RunError(
+            f"the run's corpus is no longer at {place}; name it with --corpus, or give the test "
+            "tokens of each bin with --shares"
+        )
+    corpus = Corpus.open(named or place)
+    if corpus.fingerprint != fingerprint:
+        raise RunError(
+            f"{corpus.path} is not the corpus of this run (fingerprint {corpus.fingerprint[:12]}, "
+            f"the run's is {fingerprint[:12]}); name the right one with --corpus"
+        )
+    return corpus
+
+
+def _counted_shares(corpus: Corpus, shape: ModelConfig) -> tuple[int, ...]:
+    """Count the test tokens that fall into each bin."""
+    bins = np.searchsorted(shape.cutoffs, corpus.split("test"), side="right")
+    return tuple(np.bincount(bins, minlength=len(shape.cutoffs) + 1).tolist())
+
+
+def _origin(corpus: Corpus) -> str:
+    return f"the test split of {corpus.path}"
+
+
+def _given_shares(arguments: argparse.Namespace) -> tuple[int, ...] | None:
+    if arguments.shares is None:
+        return None
+    try:
+        return tuple(int(number) for number in arguments.shares.split(","))
+    except ValueError:
+        raise UsageError(
+            f"--shares {arguments.shares} are not numbers; give the test tokens of each bin, like "
+            "198232,35479,11858"
+        ) from None

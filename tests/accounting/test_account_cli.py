@@ -1,0 +1,226 @@
+"""`micronet account` as a user meets it."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from micronet_lm.accounting import count, describe
+from micronet_lm.accounting.figure import COMPONENTS, KINDS
+from micronet_lm.accounting.formulas import FORMULAS
+from micronet_lm.cli.main import main
+from micronet_lm.config import load_recipe
+from micronet_lm.corpus import Corpus, build_corpus
+
+TINY = [
+    *("--model.cutoffs", "20,60", "--model.embedding_widths", "16,8,4", "--model.width", "16"),
+    *("--model.layers", "1", "--model.context", "9", "--train.steps", "2", "--train.batch", "2"),
+    *("--train.window", "24", "--train.warmup", "1"),
+]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    folder = tmp_path_factory.mktemp("corpus")
+    lines = [" ".join(f"word{(i * j) % 97}" for j in range(1, 12)) for i in range(400)]
+    (folder / "story.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return build_corpus(str(folder / "story.txt"), folder / "story")
+
+
+@pytest.fixture(scope="module")
+def run(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "tiny"
+    assert main(["train", "demo", "--out", str(out), "--corpus", str(corpus.path), *TINY]) == 0
+    return out
+
+
+def report(words: Sequence[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    capsys.readouterr()
+    assert main(["account", *words, "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_json_has_the_promised_keys(capsys: pytest.CaptureFixture[str]) -> None:
+    found = report(["paper/student", "--cache.size", "2000"], capsys)
+    assert {"parameters", "storage", "operations", "score", "rules", "rows"} <= set(found)
+    assert set(found["operations"]) == {"multiplies", "adds", "other", "total"}
+    assert found["parameters"] == 8_304_213
+    assert round(found["operations"]["total"], 2) == 18_455_386.76
+    assert found["rules"] == "paper"
+    assert found["differences"] == []
+    for key in ("storage", "multiplies", "adds", "other"):
+        whole = found["storage"] if key == "storage" else found["operations"][key]
+        assert sum(row[key] for row in found["rows"]) == pytest.approx(whole, abs=1e-6)
+    parts = [kind for key, kind in found["operations"].items() if key != "total"]
+    assert sum(parts) == pytest.approx(found["operations"]["total"], abs=1e-6)
+    expected = found["storage"] / 159e6 + found["operations"]["total"] / 318e6
+    assert found["score"] == pytest.approx(expected, rel=1e-12)
+    assert found["factors"]["storage"] == pytest.approx(159e6 / found["storage"])
+    assert found["state"]["cache"] == 2000 * 257
+    assert found["transient"]["moment"] == "prediction"
+    assert {"part", "name", "bits", "density", "storage"} <= set(found["rows"][0])
+
+
+def test_no_cache_is_a_cache_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    none, zero = (report(["paper/student", *more], capsys) for more in ([], ["--cache.size", "0"]))
+    assert none == zero
+
+
+def test_recipe_keys_density_and_bits(capsys: pytest.CaptureFixture[str]) -> None:
+    found = report(["paper/student", "--model.context", "129"], capsys)
+    assert (found["parameters"], round(found["operations"]["total"], 2)) == (8_310_357, 17635003.76)
+    small = report(["paper/student", "--density", "0.5", "--bits=8"], capsys)
+    assert small["parameters"] == 8_304_213
+    assert small["model"]["bits"] == 8
+    assert sum(small["model"]["activation_quantizers"].values()) == 57
+    assert small["unweighted"]["multiplies"] == small["operations"]["multiplies"] * 4
+    assert {row["density"] for row in small["rows"] if row["name"] == "inner"} == {
+        (768 * 256 / 2 + 768) / (768 * 257)
+    }
+
+
+def test_the_rules_name_their_differences(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["paper/student", "--bits", "9"]
+    paper = report(words, capsys)
+    found = report([*words, "--rules", "challenge", "--adds", "tree"], capsys)
+    assert found["options"] == ["option --adds tree: integer sums at their real widths"]
+    whole = paper["operations"]["total"] + sum(d["operations"] for d in found["differences"])
+    assert whole == pytest.approx(found["operations"]["total"], abs=1e-5)
+    by_name = {item["name"]: item for item in found["differences"]}
+    heads = by_name["position scores once a head"]
+    assert (heads["storage"], heads["operations"]) == (0, 8 * 7 * 97 * 24 * (1 + 9 / 32))
+    assert main(["account", *words, "--rules", "challenge", "--adds", "tree"]) == 0
+    said = capsys.readouterr().out
+    assert "position scores once a head" in said
+    assert "option --adds tree" in said
+    assert "57 activation quantizers" in said
+
+
+def test_the_table_by_layer(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["account", "paper/student", "--cache.size", "2000"]) == 0
+    said = capsys.readouterr().out
+    for words in ("layer 8", "bin 3", "cache", "8,304,213", "18,455,386.758", "of the baseline's"):
+        assert words in said
+    assert "differently" not in said
+    assert main(["account", "paper/teacher", "--details"]) == 0
+    said = capsys.readouterr().out
+    assert "position scores" in said
+    assert "…" not in said  # however narrow the window, no number is cut off
+
+
+def test_formulas_can_be_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["account", "--formulas"]) == 0
+    said = capsys.readouterr().out
+    assert "3n − 1" in said
+    found = report(["--formulas"], capsys)
+    assert len(found["formulas"]) == len(FORMULAS) >= 14
+    assert {"title", "formula", "rules", "source"} == set(found["formulas"][0])
+    assert "formulas" in report(["paper/student", "--formulas"], capsys)
+
+
+def test_a_run_is_counted_with_its_corpus(
+    run: Path, corpus: Corpus, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = report([str(run)], capsys)
+    tests = corpus.split("test")
+    shares = [int((tests < 20).sum()), int(((tests >= 20) & (tests < 60)).sum())]
+    assert found["model"]["shares"] == [*shares, len(tests) - sum(shares)]
+    given = report([str(run), "--shares", ",".join(map(str, found["model"]["shares"]))], capsys)
+    assert given["operations"] == found["operations"]
+    # The recipe with the same corpus has the same shape, but none of the checkpoint's zeros.
+    words = [str(run / "recipe.yaml"), "--corpus", str(corpus.path)]
+    recipe = report(words, capsys)
+    assert recipe["parameters"] == found["parameters"]
+    assert recipe["operations"]["total"] >= found["operations"]["total"]
+    cached = report([str(run), "--cache.size", "50"], capsys)
+    change = cached["operations"]["total"] - found["operations"]["total"]
+    assert change == pytest.approx(50 * 16 + 50 * 15 + 149)
+    assert report([str(run), "--checkpoint", "last"], capsys)["parameters"] == found["parameters"]
+
+
+def test_a_corpus_tells_the_vocabulary(corpus: Corpus, capsys: pytest.CaptureFixture[str]) -> None:
+    shape = ["--model.cutoffs", "20,60", "--model.embedding_widths", "96,32,8"]
+    found = report(["demo", *shape, "--corpus", str(corpus.path)], capsys)
+    expected = describe(
+        load_recipe(
+            "demo", {"model.cutoffs": [20, 60], "model.vocabulary": len(corpus.vocabulary)}
+        ),
+        "demo",
+        tuple(found["model"]["shares"]),
+    )
+    assert found["operations"]["total"] == pytest.approx(float(count(expected).operations))
+
+
+def test_mistakes_are_one_sentence(
+    run: Path, corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    student = "paper/student"
+    (tmp_path / "model.safetensors").write_bytes(b"packed")
+    for code, words, said in [
+        (2, [], "say what to count"),
+        (2, ["paper/studnt"], "is neither a preset (did you mean 'paper/student'?) nor"),
+        (2, [str(tmp_path / "model.safetensors")], "nor the folder of a run"),
+        (2, [str(tmp_path / "none.yaml")], "cannot be read"),
+        (1, [str(tmp_path)], "is not a run"),
+        (2, ["demo"], "does not say how many words it has"),
+        (2, ["demo", "--model.vocabulary", "9000"], "is not known: name a corpus"),
+        (2, [student, "--model.contxt", "9"], "did you mean 'context'?"),
+        (2, [student, "--density", "1.5"], "the density 1.5 is not a share"),
+        (2, [student, "--density", "half"], "--density half is not a number"),
+        (2, [student, "--bits", "1"], "1 bits cannot be counted"),
+        (2, [student, "--bits", "many"], "invalid int value"),
+        (2, [student, "--rules", "mine"], "invalid choice: 'mine'"),
+        (2, [student, "--adds", "tree"], "rules 'paper' have no --adds tree"),
+        (2, [student, "--freebie"], "rules 'paper' have no --freebie"),
+        (2, [student, "--rules", "challenge", "--freebie", "--bits", "9"], "are not quantized"),
+        (2, [student, "--shares", "1,2"], "has 2 numbers, but the model has 3 bins"),
+        (2, [student, "--shares", "a,b,c"], "are not numbers"),
+        (2, [student, "--plot", "where.doc"], "must end in .png, .svg or .pdf"),
+        (2, [student, "--corpus", str(corpus.path)], "model.vocabulary is 267,735 but"),
+        (2, [str(run), "--model.width", "8"], "cannot be set for a run"),
+        (1, [str(run), "--corpus", str(tmp_path)], "is not a corpus"),
+        (1, [student, "--plot", str(tmp_path / "model.safetensors" / "x.png")], ""),
+    ]:
+        capsys.readouterr()
+        assert main(["account", *words]) == code, words
+        captured = capsys.readouterr()
+        assert captured.out == "", words
+        assert captured.err.count("\n") == 1, captured.err
+        assert said in captured.err, captured.err
+
+
+def test_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "pictures" / "where.png"
+    found = report(["paper/student", "--bits", "9", "--plot", str(file)], capsys)
+    assert found["score"] > 0
+    with Image.open(file) as image:
+        assert image.width > 1000
+        pixels = np.asarray(image.convert("RGB")).reshape(-1, 3)
+    for colour in (*KINDS.values(), COMPONENTS["attention"], COMPONENTS["softmax"]):
+        wanted = tuple(bytes.fromhex(colour.removeprefix("#")))
+        assert (pixels == wanted).all(axis=1).sum() > 1000, colour
+    assert [path.name for path in file.parent.iterdir()] == ["where.png"]
+
+
+def test_counting_needs_neither_torch_nor_matplotlib(run: Path) -> None:
+    script = (
+        "import sys; sys.modules['torch'] = sys.modules['matplotlib'] = None\n"
+        "import micronet_lm.cli.main as m\n"
+        "assert m.main(['account', 'paper/student', '--rules', 'challenge', '--json']) == 0\n"
+        "assert m.main(['account', sys.argv[1], '--json']) == 0\n"
+        "sys.exit(m.main(['account', 'paper/student', '--plot', 'never.png']))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(run)], capture_output=True, text=True, check=False
+    )
+    assert done.stderr == (
+        "micronet: this verb needs matplotlib: pip install 'micronet-lm[report]'\n"
+    )
+    assert done.returncode == 1
