@@ -140,7 +140,7 @@ def training_step(
         with autocast(precision, torch.device("cpu")):
             hidden, _ = model(batch.inputs)
             loss = next_word_loss(model, hidden, batch, memory=None)
-        loss.backward()
+        loss.total.backward()
         optimizer.step(1e-4)
 
     return step

@@ -50,7 +50,7 @@ def test_bfloat16_products_are_summed_up_in_fp32() -> None:
     for low in (False, True):
         leaves = [t.clone().requires_grad_() for t in (x, weight, bias)]
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=low):
-            result = linear_log_softmax(*leaves, asked)
+            result = linear_log_softmax(leaves[0], leaves[1], leaves[2], asked)
         assert result.dtype == torch.float32
         gradients.append(torch.autograd.grad(result.mean(), leaves))
     for exact, rounded in zip(*gradients, strict=True):

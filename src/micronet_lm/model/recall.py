@@ -139,7 +139,7 @@ class _RecallSeveral(torch.autograd.Function):
         ctx.places, ctx.names, kept = [], names, []
         for row, time, span, softmax in _blocks(queries, keys, size):
             voted = names[row].words[span].expand(len(softmax), -1)  # (R, S)
-            votes = softmax.new_zeros(len(softmax), names[row].count + 1)  # (R, U + 1)
+            votes = softmax.new_zeros(len(softmax), names[row].distinct + 1)  # (R, U + 1)
             votes.scatter_add_(1, voted, softmax)
             chance[row, time] = votes.gather(1, names[row].asked[time])
             if keep:
@@ -160,7 +160,7 @@ class _RecallSeveral(torch.autograd.Function):
         total = gradient.sum(dim=2, keepdim=True)  # (B, T, 1)
         for (row, time, span), softmax in zip(ctx.places, kept, strict=True):
             names = ctx.names[row]
-            d_votes = pull.new_zeros(len(softmax), names.count + 1)
+            d_votes = pull.new_zeros(len(softmax), names.distinct + 1)
             d_votes.scatter_add_(1, names.asked[time], pull[row, time])
             # Softmax backward: p · (dp − Σ p·dp), where Σ p·dp is the sum of all gradients.
             d_scores = d_votes.index_select(1, names.words[span]).sub_(total[row, time])
@@ -182,7 +182,7 @@ class _Names(NamedTuple):
     asked: Tensor
     """(T, K) the words that are asked for; U for one that follows no activation."""
 
-    count: int
+    distinct: int
     """U."""
 
     @classmethod

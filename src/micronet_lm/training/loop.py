@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 
@@ -114,10 +114,10 @@ def _steps(
         step = trainer.progress.step
         last = step == config.steps
         pace = config.batch * config.window / values.pop("seconds")
-        line.show(step, loss=values["loss"], tokens_per_second=pace)
+        line.show(step, loss=_of_next_word(values), tokens_per_second=pace)
         if last or step % config.log_every == 0:
-            loss = trainer.take_mean_loss()
-            values |= {"loss": loss, "perplexity": perplexity(loss), "tokens_per_second": pace}
+            values |= trainer.take_means()
+            values |= {"perplexity": perplexity(_of_next_word(values)), "tokens_per_second": pace}
             metrics.write("train", step, values)
         evaluated = last or step % config.evaluate_every == 0
         if evaluated:
@@ -133,6 +133,11 @@ def _steps(
         _evaluate(trainer, metrics, line)
         trainer.save()
     return True
+
+
+def _of_next_word(values: Mapping[str, float]) -> float:
+    """The loss that perplexity is told of: an objective may minimize something else."""
+    return values.get("hard_loss", values["loss"])
 
 
 def _evaluate(trainer: Trainer, metrics: Metrics, line: ProgressLine) -> None:
