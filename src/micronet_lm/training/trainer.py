@@ -35,7 +35,7 @@ from micronet_lm.training.optimizer import Optimizer
 from micronet_lm.training.plugins import Batch, Loss, Objective, Plugin
 from micronet_lm.training.precision import autocast
 from micronet_lm.training.processes import Processes
-from micronet_lm.training.run import Run
+from micronet_lm.training.run import Run, resume_command
 from micronet_lm.training.schedule import learning_rate
 from micronet_lm.training.streams import Stream, load_streams, stream_tensors
 
@@ -61,7 +61,7 @@ class Trainer:
                 f"{config.accumulate} parts each; make it a multiple of "
                 f"{processes.count * config.accumulate}"
             )
-        self._run, self._config, self._processes = run, config, processes
+        self._run, self._recipe, self._config, self._processes = run, recipe, config, processes
         self._plugins = plugins
         self._valid = corpus.split("valid")
         self._sampler = Sampler(
@@ -222,7 +222,7 @@ class Trainer:
         lower = f"{self._config.learning_rate / 2:.3g}"
         return NonFiniteLossError(
             f"{what} at learning rate {rate:.3g}; {good}; go on with a lower rate: "
-            f"micronet train --resume {self._run.path} --train.learning_rate {lower}"
+            f"{resume_command(self._run.path, self._recipe)} --train.learning_rate {lower}"
         )
 
 
