@@ -125,9 +125,10 @@ class DrawnLabels:
         return self._labels
 
 
-def chances() -> np.ndarray[Any, np.dtype[np.float32]]:
-    weights = 1 / (np.arange(VOCABULARY) + 2.7)
-    return (weights / weights.sum()).astype(np.float32)
+def chances() -> NDArray[np.float64]:
+    weights: NDArray[np.float64] = 1 / (np.arange(VOCABULARY) + 2.7)
+    total: float = weights.sum()
+    return weights / total
 
 
 def zipf(random: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.int64]:

@@ -6,8 +6,9 @@ import sys
 from collections.abc import Sequence
 
 import micronet_lm
-from micronet_lm.cli import corpus, evaluate, presets, train
+from micronet_lm.cli import corpus, distill, evaluate, presets, soft_labels, train
 from micronet_lm.cli.parsers import Parser
+from micronet_lm.cli.runs import INTERRUPTED
 from micronet_lm.config import split_overrides
 from micronet_lm.errors import MicronetError, UsageError
 
@@ -29,7 +30,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
         _complain("interrupted")
-        return train.INTERRUPTED
+        return INTERRUPTED
     except BrokenPipeError:  # the reader of our output left, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
@@ -61,6 +62,6 @@ def _parser() -> argparse.ArgumentParser:
         "--version", action="version", version=f"micronet {micronet_lm.__version__}"
     )
     verbs = parser.add_subparsers(metavar="VERB", required=True)
-    for verb in (corpus, presets, train, evaluate):
+    for verb in (corpus, presets, train, soft_labels, distill, evaluate):
         verb.add(verbs)
     return parser
