@@ -148,45 +148,53 @@ def _write_shards(
     *,
     quiet: bool,
 ) -> None:
-    total = sum(len(settings.span(n)) for n in numbers)
+    """Write some shards, and tell how it goes."""
     training = teacher.training
     teacher.eval()
     done, hits, mass, begin = 0, 0, 0.0, time.monotonic()
+    total = sum(len(settings.span(n)) for n in numbers)
     with ProgressLine(total, quiet=quiet) as line:
         for number in numbers:
-            span = settings.span(number)
-            shape = (len(span), settings.count)
-            values = {name: np.empty(shape, dtype) for name, dtype in arrays(settings).items()}
-            shard_hits, shard_mass = 0, 0.0
-            for piece in distributions(teacher, ids, span):
-                chosen = _choose(piece, settings)
-                part = slice(piece.place - span.start, piece.place - span.start + len(chosen.words))
-                values[IDS][part] = chosen.words.cpu().numpy()
-                if PROBABILITIES in values:
-                    values[PROBABILITIES][part] = chosen.probabilities.cpu().numpy().astype(HALF)
-                found = (chosen.words == piece.following.unsqueeze(1)).any(dim=1)
-                shard_hits += int(found.sum())
-                shard_mass += float(covered(chosen).sum(dtype=torch.float64))
-                done += len(chosen.words)
+            shard = _Shard(settings, number)
+            for piece in distributions(teacher, ids, settings.span(number)):
+                found, mass_found = shard.add(piece)
+                done, hits, mass = done + len(piece.following), hits + found, mass + mass_found
                 pace = done / max(1e-9, time.monotonic() - begin)
-                line.report(
-                    done,
-                    f"true word among the labels {(hits + shard_hits) / done:.1%}  "
-                    f"mass {(mass + shard_mass) / done:.1%}  {pace:,.0f} tokens/s",
-                    what="token",
-                )
-            write_shard(folder, number, values, hits=shard_hits, mass=shard_mass)
-            hits, mass = hits + shard_hits, mass + shard_mass
+                text = f"true word among the labels {hits / done:.1%}  mass {mass / done:.1%}"
+                line.report(done, f"{text}  {pace:,.0f} tokens/s", what="token")
+            write_shard(folder, number, shard.values, hits=shard.hits, mass=shard.mass)
     teacher.train(training)
 
 
-def _choose(piece: Piece, settings: Settings) -> Chosen:
-    if settings.method == "top-k":
-        return top_k(piece.distribution, settings.count)
-    # The pieces lie on a fixed grid, so that a token's draws follow from the seed and its place.
-    random = np.random.default_rng([settings.seed, piece.place])
-    shifts = torch.from_numpy(random.random(len(piece.following)))
-    return sampled(piece.distribution, settings.count, shifts.to(piece.distribution.device))
+class _Shard:
+    """The labels of a stretch of tokens while they come."""
+
+    def __init__(self, settings: Settings, number: int) -> None:
+        self._settings, self._span = settings, settings.span(number)
+        shape = (len(self._span), settings.count)
+        self.values = {name: np.empty(shape, dtype) for name, dtype in arrays(settings).items()}
+        self.hits, self.mass = 0, 0.0
+        # A token's draws follow from the seed and its place, whoever asks for them.
+        self._shifts = np.random.default_rng([settings.seed, number]).random(len(self._span))
+
+    def add(self, piece: Piece) -> tuple[int, float]:
+        """Take the labels of some tokens; return how many are right, and their mass."""
+        low = piece.place - self._span.start
+        part = slice(low, low + len(piece.following))
+        chosen = self._choose(piece, part)
+        self.values[IDS][part] = chosen.words.cpu().numpy()
+        if PROBABILITIES in self.values:
+            self.values[PROBABILITIES][part] = chosen.probabilities.cpu().numpy().astype(HALF)
+        hits = int((chosen.words == piece.following.unsqueeze(1)).any(dim=1).sum())
+        mass = float(covered(chosen).sum(dtype=torch.float64))
+        self.hits, self.mass = self.hits + hits, self.mass + mass
+        return hits, mass
+
+    def _choose(self, piece: Piece, part: slice) -> Chosen:
+        if self._settings.method == "top-k":
+            return top_k(piece.distribution, self._settings.count)
+        shifts = torch.from_numpy(self._shifts[part]).to(piece.distribution.device)
+        return sampled(piece.distribution, self._settings.count, shifts)
 
 
 def _summary(folder: Path, settings: Settings) -> Summary:
