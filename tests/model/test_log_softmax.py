@@ -41,8 +41,12 @@ def test_value_and_gradients(
         torch.testing.assert_close(mine, yours)
 
 
-def test_bfloat16_products_are_summed_up_in_fp32() -> None:
+@pytest.mark.parametrize("keep", [True, False])
+def test_bfloat16_products_are_summed_up_in_fp32(
+    monkeypatch: pytest.MonkeyPatch, keep: bool
+) -> None:
     """Gradients of thousands of tokens do not drown in bfloat16's seven bits."""
+    monkeypatch.setattr(module, "KEEP_BYTES", 1 << 30 if keep else 0)
     torch.manual_seed(0)
     x, weight, bias = torch.randn(3000, 16), 0.1 * torch.randn(700, 16), torch.zeros(700)
     asked = torch.randint(700, (3000, 5))

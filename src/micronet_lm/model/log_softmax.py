@@ -36,7 +36,7 @@ class _LinearLogSoftmax(torch.autograd.Function):
         for piece in pieces(count, size, PIECE_BYTES):
             part = x[piece]
             softmax = x.new_empty(len(part), size) if keep else None
-            total = room.softmax(part, weight, out=softmax)
+            total = room.logsumexp(part, weight, out=softmax)
             chosen = room.logits(part, weight).gather(1, words[piece])  # (n, K)
             result[piece] = chosen.to(exact) - total.unsqueeze(1)
             kept += [softmax] if softmax is not None else []
@@ -59,7 +59,7 @@ class _LinearLogSoftmax(torch.autograd.Function):
                 softmax = kept[number]
             else:
                 softmax = room.take("kept", len(part), size, exact)
-                room.softmax(part, weight, out=softmax)
+                room.softmax(part, weight, softmax)
             d_logits = room.take("gradient", len(part), size, exact)
             torch.mul(softmax, total[piece], out=d_logits)
             d_logits.scatter_add_(1, words[piece], gradient[piece])

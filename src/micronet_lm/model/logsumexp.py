@@ -50,7 +50,7 @@ class _LinearLogSumExp(torch.autograd.Function):
             for block in pieces(count, words, BLOCK_BYTES):
                 softmax = x.new_empty(len(x[block]), words)
                 totals += [
-                    room.softmax(x[block][piece], weight, out=softmax[piece])
+                    room.logsumexp(x[block][piece], weight, out=softmax[piece])
                     for piece in pieces(len(softmax), words, PIECE_BYTES)
                 ]
                 kept.append(softmax)
@@ -58,7 +58,7 @@ class _LinearLogSumExp(torch.autograd.Function):
             return torch.cat(totals)
         # Pieces of words: each has its own total, and the totals have theirs.
         by_piece = torch.stack(
-            [room.softmax(x, weight[piece]) for piece in pieces(words, count, PIECE_BYTES)]
+            [room.logsumexp(x, weight[piece]) for piece in pieces(words, count, PIECE_BYTES)]
         )
         total = torch.logsumexp(by_piece, dim=0)  # (pieces, N) → (N)
         ctx.save_for_backward(x, weight)
@@ -104,23 +104,27 @@ class Room:
         return store[: rows * columns].view(rows, columns)
 
     def logits(self, x: Tensor, weight: Tensor) -> Tensor:
-        """Lend what the last call of `softmax` with operands of this size computed: (N, V)."""
+        """Lend what the last call with operands of this size computed: (N, V)."""
         return self.take("logits", len(x), len(weight), x.dtype)
 
-    def softmax(self, x: Tensor, weight: Tensor, out: Tensor | None = None) -> Tensor:
+    def logsumexp(self, x: Tensor, weight: Tensor, out: Tensor | None = None) -> Tensor:
         """Return log Σ exp of the logits (N), and write their softmax (N, V) to `out`."""
-        size = len(x), len(weight)
         exact = torch.promote_types(x.dtype, torch.float32)
-        logits = torch.mm(x, weight.mT, out=self.logits(x, weight))
         if out is not None and out.dtype == exact:
             softmax = out
         else:
-            softmax = self.take("softmax", *size, exact)
-        torch.softmax(logits, dim=-1, dtype=exact, out=softmax)
+            softmax = self.take("softmax", len(x), len(weight), exact)
+        logits = self.softmax(x, weight, softmax)
         if out is not None and out is not softmax:
             out.copy_(softmax)
         # The largest probability is 1 / Σ exp(logit − largest logit).
         return logits.amax(dim=-1).to(exact) - softmax.amax(dim=-1).log_()
+
+    def softmax(self, x: Tensor, weight: Tensor, out: Tensor) -> Tensor:
+        """Write the softmax of the logits (N, V) to `out`, in its type, and return the logits."""
+        logits = torch.mm(x, weight.mT, out=self.logits(x, weight))
+        torch.softmax(logits, dim=-1, dtype=out.dtype, out=out)
+        return logits
 
 
 def pieces(length: int, others: int, size: int) -> list[slice]:
