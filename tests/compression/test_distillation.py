@@ -221,6 +221,9 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(
     distill(parts, recipe, corpus, labels, quiet=True)
     assert same_tensors(whole.last, parts.last)
     assert train_lines(whole) == train_lines(parts)
+    # A line has the mean over its steps: 0 to 4, 5 to 9, 10 and 11.
+    means = [0.6 - mean / 12 * 0.4 for mean in (2, 7, 10.5)]
+    assert [line["soft_weight"] for line in train_lines(parts)] == pytest.approx(means)
 
 
 def test_a_student_learns_from_labels_alone(tmp_path: Path, corpus: Corpus) -> None:
