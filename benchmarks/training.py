@@ -165,7 +165,7 @@ def training_step(recipe: Recipe, batch: Batch, precision: Precision) -> Callabl
             hidden, _ = model(batch.inputs)
             loss = next_word_loss(model, hidden, batch, memory)
             model.remember(memory, hidden, batch.targets)
-        loss.backward()
+        loss.total.backward()
         optimizer.step(1e-4)
         if hebbian:
             hebbian.after_step(model, hidden.detach(), batch)

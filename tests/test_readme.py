@@ -15,6 +15,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 # What a test cannot wait for is made smaller; the words of README stay in front.
 SMALLER = {
     "train": ["--train.steps", "2", "--train.warmup", "1", "--train.batch", "2"],
+    "distill": ["--train.steps", "2", "--train.warmup", "1", "--train.batch", "2"],
 }
 
 
@@ -23,7 +24,7 @@ def blocks(language: str) -> list[str]:
 
 
 def commands() -> list[list[str]]:
-    lines = "".join(blocks("sh")).splitlines()
+    lines = "".join(blocks("sh")).replace("\\\n", " ").splitlines()
     return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("micronet ")]
 
 
@@ -53,7 +54,7 @@ def test_every_command_and_the_python(
             more += ["--from", str(archive)]
         assert main([*words, *more]) == 0, (words, capsys.readouterr().err)
         ran.append(words[0])
-    assert {"corpus", "presets", "train"} <= set(ran)
+    assert {"corpus", "presets", "train", "soft-labels", "distill"} <= set(ran)
     capsys.readouterr()
     (python,) = blocks("python")
     exec(compile(python, "README.md", "exec"), {})  # noqa: S102

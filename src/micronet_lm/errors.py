@@ -8,6 +8,7 @@
     ├── CorpusError          text that cannot become a corpus, or a corpus that cannot be read
     │   └── DownloadError    a corpus that cannot be fetched
     ├── RunError             a run folder or checkpoint that is missing, foreign or damaged
+    ├── LabelsError          soft labels that are missing, unfinished, damaged or of other text
     └── NonFiniteLossError   training diverged
 """
 
@@ -34,6 +35,10 @@ class DownloadError(CorpusError):
 
 class RunError(MicronetError):
     """A run folder or checkpoint that is missing, foreign or damaged."""
+
+
+class LabelsError(MicronetError):
+    """Soft labels that are missing, unfinished, damaged, or made for another text."""
 
 
 class NonFiniteLossError(MicronetError):

@@ -1,5 +1,6 @@
 """Files that appear by rename: complete, or not at all."""
 
+import fcntl
 import os
 import tempfile
 from collections.abc import Iterator
@@ -25,6 +26,18 @@ def replacing(path: Path) -> Iterator[Path]:
         _sync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder, which is made if need be; the lock dies with its holder.
+
+    Raises BlockingIOError when another process holds it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
 
 
 def write_text(path: Path, text: str) -> None:

@@ -129,6 +129,10 @@ def test_mistakes_of_the_command_line_exit_with_2(
         ("presets", "nothing"): "no preset is called 'nothing'",
         ("evaluate", out, "--split", "dev"): "invalid choice: 'dev'",
         ("evaluate",): "required: RUN",
+        ("soft-labels", out): "required: --out",
+        ("soft-labels", out, "--out", out, "--top-k", "0"): "--top-k 0 must be at least 1",
+        ("soft-labels", out, "--out", out, "--top-k", "3", "--samples", "3"): "not allowed with",
+        ("distill", "demo"): "micronet distill RECIPE --labels DIR --out RUN",
         (): "required: VERB",
     }.items():
         code, sentence = fails(words, capsys)
@@ -170,8 +174,8 @@ def test_a_folder_that_cannot_be_written(
 
 
 def test_help_has_an_example_for_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
-    verbs = ("presets", "train", "evaluate", "search-cache", "reproduce", "account")
-    for verb in ("corpus build", "corpus info", *verbs):
+    verbs = ("presets", "train", "soft-labels", "distill", "search-cache", "evaluate", "account")
+    for verb in ("corpus build", "corpus info", *verbs, "reproduce"):
         words = verb.split()
         with pytest.raises(SystemExit) as left:
             main([*words, "--help"])
@@ -207,3 +211,47 @@ def test_a_run_does_not_go_on_with_another_corpus(
     assert (code, "is not the corpus of this run" in sentence) == (1, True)
     # What was really read is written down, not what the preset would have taken.
     assert f"source: {tmp_path / 'story.txt'}" in (tmp_path / "run" / "recipe.yaml").read_text()
+
+
+def test_a_teacher_a_pass_and_a_student(
+    run: Path, built: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels, student = str(tmp_path / "labels"), str(tmp_path / "student")
+    words = ["soft-labels", str(run), "--out", labels, "--top-k", "6"]
+    assert main([*words, "--json"]) == 0
+    said = capsys.readouterr()
+    report = json.loads(said.out)
+    assert report["tokens"] == built.tokens("train") - 1
+    assert 0 < report["hit_share"] < 1
+    assert 0 < report["mass"] < 1
+    assert report["bytes"] == report["tokens"] * 6 * 3
+    assert "true word among the labels" in said.err
+    assert "tokens/s" in said.err
+    assert "left" in said.err
+    assert main(words) == 0  # there is nothing to do; it says the same again
+    assert "Next: micronet distill RECIPE" in capsys.readouterr().out
+    words = ["distill", "demo", "--labels", labels, "--corpus", str(built.path), *TINY]
+    words += ["--distill.top_k", "6", "--out", student]
+    assert main([*words, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["steps"] == 4
+    assert main(["distill", "--resume", student, "--train.steps", "6"]) == 0
+    assert "Trained 6 steps" in capsys.readouterr().out
+    # Neither verb takes the other's runs.
+    code, sentence = fails(["train", "--resume", student], capsys)
+    assert (code, "micronet distill RECIPE --labels DIR" in sentence) == (2, True)
+    code, sentence = fails(["distill", "--resume", str(run), "--labels", labels], capsys)
+    assert (code, "the recipe has no section distill" in sentence) == (2, True)
+    # Labels that are not named, and labels that are no longer there.
+    recipe = ["distill", "demo", "--corpus", str(built.path), *TINY, "--distill.top_k", "6"]
+    recipe += ["--distill.teacher", "demo", "--out", str(tmp_path / "never")]
+    code, sentence = fails(recipe, capsys)
+    assert code == 2
+    assert "made by: micronet train demo --out runs/teacher" in sentence
+    assert "soft-labels runs/teacher --top-k 6 --out DIR" in sentence
+    Path(labels).rename(tmp_path / "moved")
+    code, sentence = fails(["distill", "--resume", student], capsys)
+    assert (code, "holds no soft labels" in sentence) == (1, True)
+    more = ["--labels", str(tmp_path / "moved"), "--train.steps", "7"]
+    assert main(["distill", "--resume", student, *more]) == 0
+    assert not (tmp_path / "never").exists()

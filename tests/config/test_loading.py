@@ -30,6 +30,18 @@ def test_every_preset_loads_and_survives_a_round_trip(name: str) -> None:
 
 def test_the_presets_that_the_design_names_are_there() -> None:
     assert {"paper/student", "paper/teacher", "demo", "wikitext-2/small"} <= set(preset_names())
+    assert {"paper/distilled", "wikitext-2/teacher", "wikitext-2/distilled"} <= set(preset_names())
+
+
+def test_the_papers_distillation() -> None:
+    distill = load_recipe("paper/distilled").distill
+    assert distill is not None
+    assert (distill.method, distill.count) == ("top-k", 30)
+    assert (distill.weight_max, distill.weight_min) == (0.5, 0.05)
+    assert load_recipe("paper/student").distill is None
+    # A student differs from what it is compared with in nothing but its teacher.
+    changed = changed_keys(load_recipe("wikitext-2/small"), load_recipe("wikitext-2/distilled"))
+    assert {key.split(".")[0] for key in changed} == {"distill"}
 
 
 def test_the_papers_windows_cover_the_reach() -> None:
@@ -82,6 +94,9 @@ def test_overrides(words: list[str], expected: dict[str, object]) -> None:
         ({"cache.lam": 1.0}, "cache.lam = 1.0: input should be less than 1"),
         ({"cache.theta": 0}, "cache.theta = 0: input should be greater than 0"),
         ({"hebbian.gamma": 2}, "hebbian.gamma = 2: input should be less than or equal to 1"),
+        ({"distill.weight_max": 1.5}, "distill.weight_max = 1.5: input should be less than or eq"),
+        ({"distill.weight_min": 0.6}, "weight_min 0.6 must not exceed weight_max 0.5"),
+        ({"distill.method": "best"}, "distill.method = 'best': input should be 'top-k' or 'samp"),
     ],
 )
 def test_mistakes(overrides: dict[str, object], sentence: str) -> None:

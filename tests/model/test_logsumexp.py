@@ -36,3 +36,21 @@ def test_large_logits_do_not_overflow() -> None:
     torch.testing.assert_close(result, torch.full((2,), 1e4))
     result.sum().backward()
     torch.testing.assert_close(x.grad, torch.ones(2, 1))
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_bfloat16_products_give_nearly_the_same_gradients(
+    monkeypatch: pytest.MonkeyPatch, keep: bool
+) -> None:
+    monkeypatch.setattr(module, "KEEP_BYTES", 1 << 30 if keep else 0)
+    torch.manual_seed(0)
+    x, weight, bias = torch.randn(500, 16), 0.1 * torch.randn(9000, 16), torch.randn(9000)
+    gradients = []
+    for low in (False, True):
+        leaves = [t.clone().requires_grad_() for t in (x, weight, bias)]
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=low):
+            result = linear_logsumexp(leaves[0], leaves[1], leaves[2])
+        assert result.dtype == torch.float32
+        gradients.append(torch.autograd.grad(result.mean(), leaves))
+    for exact, rounded in zip(*gradients, strict=True):
+        assert float((exact - rounded).norm() / exact.norm()) < 0.01

@@ -1,6 +1,7 @@
 """The loop: it learns, reports, plugs in techniques, stops on nonsense and on request."""
 
 import json
+import math
 import os
 import re
 import signal
@@ -16,7 +17,7 @@ from torch import Tensor
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import ConfigError, CorpusError, NonFiniteLossError, RunError
 from micronet_lm.model import LanguageModel, Memory
-from micronet_lm.training import Batch, Plugin, Run, evaluate, next_word_loss, train
+from micronet_lm.training import Batch, Loss, Plugin, Run, evaluate, next_word_loss, train
 from micronet_lm.training.checkpoint import read_checkpoint
 from micronet_lm.training.metrics import read_metrics
 from micronet_lm.training.precision import autocast
@@ -150,9 +151,10 @@ def test_ctrl_c_saves_and_the_run_goes_on_to_the_same_bits(
 ) -> None:
     def objective(
         model: LanguageModel, hidden: Tensor, batch: Batch, memory: Memory | None
-    ) -> Tensor:
+    ) -> Loss:
         extra = model.get_parameter("extra").square().sum()
-        return next_word_loss(model, hidden, batch, memory) + extra
+        hard = next_word_loss(model, hidden, batch, memory).total
+        return Loss(total=hard + extra, hard=hard, numbers={"extra": extra, "half": 0.5})
 
     recipe = tiny_recipe(corpus, train__sampling=sampling, model__dropout=0.1)
     whole = Run(tmp_path / "whole")
@@ -181,9 +183,13 @@ def test_ctrl_c_saves_and_the_run_goes_on_to_the_same_bits(
         for r in (whole.path, parts.path)
     )
     assert one == other
-    assert [line["tokens_so_far"] for line in one if line["kind"] == "train"] == [
-        96.0 * step for step in range(2, 13, 2)
-    ]
+    lines = [line for line in one if line["kind"] == "train"]
+    assert [line["tokens_so_far"] for line in lines] == [96.0 * step for step in range(2, 13, 2)]
+    for line in lines:  # perplexity is that of the next word, whatever is minimized
+        assert line["loss"] == pytest.approx(line["hard_loss"] + line["extra"], rel=1e-5)
+        assert line["perplexity"] == pytest.approx(math.exp(line["hard_loss"]), rel=1e-12)
+        assert line["half"] == 0.5
+    assert lines[0]["extra"] > 2.9
 
 
 def test_signal_handlers_are_given_back(tmp_path: Path, corpus: Corpus) -> None:
@@ -198,12 +204,13 @@ def test_divergence_names_step_rate_and_checkpoint(
 ) -> None:
     def diverging(
         model: LanguageModel, hidden: Tensor, batch: Batch, memory: Memory | None
-    ) -> Tensor:
-        loss = next_word_loss(model, hidden, batch, memory)
+    ) -> Loss:
+        loss = next_word_loss(model, hidden, batch, memory).total
         if batch.step < 7:
-            return loss
+            return Loss(total=loss)
         # √0 has a finite value and an infinite slope.
-        return loss * float("nan") if where == "loss" else loss + (loss - loss.detach()).sqrt()
+        slope = (loss - loss.detach()).sqrt()
+        return Loss(total=loss * float("nan") if where == "loss" else loss + slope)
 
     run = Run(tmp_path)
     recipe = tiny_recipe(corpus)

@@ -6,8 +6,19 @@ import sys
 from collections.abc import Sequence
 
 import micronet_lm
-from micronet_lm.cli import account, corpus, evaluate, presets, reproduce, search_cache, train
+from micronet_lm.cli import (
+    account,
+    corpus,
+    distill,
+    evaluate,
+    presets,
+    reproduce,
+    search_cache,
+    soft_labels,
+    train,
+)
 from micronet_lm.cli.parsers import Parser
+from micronet_lm.cli.runs import INTERRUPTED
 from micronet_lm.config import split_overrides
 from micronet_lm.errors import MicronetError, UsageError
 
@@ -32,7 +43,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
         _complain("interrupted")
-        return train.INTERRUPTED
+        return INTERRUPTED
     except BrokenPipeError:  # the reader of our output left, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
@@ -65,6 +76,17 @@ def _parser() -> argparse.ArgumentParser:
         "--version", action="version", version=f"micronet {micronet_lm.__version__}"
     )
     verbs = parser.add_subparsers(metavar="VERB", required=True)
-    for verb in (corpus, presets, train, search_cache, evaluate, account, reproduce):
+    every = (
+        corpus,
+        presets,
+        train,
+        soft_labels,
+        distill,
+        search_cache,
+        evaluate,
+        account,
+        reproduce,
+    )
+    for verb in every:
         verb.add(verbs)
     return parser

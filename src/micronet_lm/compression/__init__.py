@@ -1,6 +1,18 @@
-"""What makes a trained model smaller, or better at its size."""
+"""What makes a trained model smaller, or a small model better."""
 
 from micronet_lm.compression.cache_search import Point, Search, Surface, search_cache
+from micronet_lm.compression.distillation import Distillation, distill
 from micronet_lm.compression.searched_run import write_searched_run
+from micronet_lm.compression.softlabels import SoftLabels, write_soft_labels
 
-__all__ = ["Point", "Search", "Surface", "search_cache", "write_searched_run"]
+__all__ = [
+    "Distillation",
+    "Point",
+    "Search",
+    "SoftLabels",
+    "Surface",
+    "distill",
+    "search_cache",
+    "write_searched_run",
+    "write_soft_labels",
+]

@@ -14,6 +14,7 @@ from micronet_lm.config.reference import describe_keys
 from micronet_lm.config.sections import (
     CacheConfig,
     CorpusConfig,
+    DistillConfig,
     HebbianConfig,
     ModelConfig,
     Recipe,
@@ -23,6 +24,7 @@ from micronet_lm.config.sections import (
 __all__ = [
     "CacheConfig",
     "CorpusConfig",
+    "DistillConfig",
     "HebbianConfig",
     "ModelConfig",
     "Recipe",

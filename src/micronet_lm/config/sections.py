@@ -208,6 +208,42 @@ class TrainConfig(Section):
         return self
 
 
+class DistillConfig(Section):
+    """Learning from a teacher's soft labels beside the text (section 4.1); absent means none."""
+
+    teacher: str | None = None
+    """Preset or recipe of the teacher, which is trained and asked for soft labels before."""
+
+    method: Literal["top-k", "sampled"] = "top-k"
+    """The teacher's `top-k` words with their probabilities, or `sampled` words without bias."""
+
+    top_k: int = Field(default=30, ge=1)
+    """Words a token that are learned from; no more than the soft labels hold."""
+
+    samples: int = Field(default=12, ge=1)
+    """Words a token that were drawn from the teacher's distribution; for `sampled` labels."""
+
+    weight_max: float = Field(default=0.5, ge=0.0, le=1.0)
+    """Weight of the soft labels at the first step (λ_max); the text itself has the rest."""
+
+    weight_min: float = Field(default=0.05, ge=0.0, le=1.0)
+    """Weight that it falls to, linearly, by the last step (λ_min)."""
+
+    @model_validator(mode="after")
+    def _the_weight_falls(self) -> Self:
+        if self.weight_min > self.weight_max:
+            raise ValueError(
+                f"weight_min {self.weight_min} must not exceed weight_max {self.weight_max}: "
+                "the weight falls from the one to the other"
+            )
+        return self
+
+    @property
+    def count(self) -> int:
+        """Labels a token."""
+        return self.top_k if self.method == "top-k" else self.samples
+
+
 class Recipe(Section):
     """Everything that makes a model. A section that is absent switches its technique off."""
 
@@ -225,6 +261,9 @@ class Recipe(Section):
 
     train: TrainConfig = TrainConfig()
     """How the model is trained."""
+
+    distill: DistillConfig | None = None
+    """The teacher's part in the training; absent means none."""
 
     @field_validator("cache")
     @classmethod

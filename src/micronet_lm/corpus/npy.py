@@ -1,4 +1,4 @@
-"""The first bytes of a NumPy file of ids, the same with every version of NumPy.
+"""The first bytes of a NumPy file, the same with every version of NumPy.
 
 A header that is written to the letter keeps a corpus's hash stable, and a file is known by
 comparison, without a parser that damaged bytes could upset.
@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 
-def npy_header(dtype: np.dtype[np.unsignedinteger[Any]], length: int) -> bytes:
-    """Give the header of a one-dimensional array, format version 1.0."""
-    text = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': ({length},), }}"
-    padding = -(10 + len(text) + 1) % 64  # the ids begin at a multiple of 64 bytes
+def npy_header(dtype: np.dtype[Any], *shape: int) -> bytes:
+    """Give the header of an array, format version 1.0."""
+    text = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': {shape}, }}"
+    padding = -(10 + len(text) + 1) % 64  # the values begin at a multiple of 64 bytes
     body = text.encode("ascii") + b" " * padding + b"\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(body)) + body

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from micronet_lm.config import ModelConfig
+from micronet_lm.model.log_softmax import linear_log_softmax
 from micronet_lm.model.logsumexp import linear_logsumexp
 
 
@@ -90,10 +91,7 @@ class AdaptiveSoftmax(nn.Module):
         A tail bin is computed only for the words that lie in it.
         """
         first, weight, bias = self._first_bin(hidden, tables)
-        # In the first bin a word of tail i is looked up as the entry that stands for its bin.
-        entry = words
-        for tail, low in enumerate(self.bounds[1:-1]):
-            entry = torch.where(words >= low, self.bounds[1] + tail, entry)
+        entry = self._entries(words)
         result = _logit(first, entry, weight, bias) - linear_logsumexp(first, weight, bias)
         for tail, (low, high) in enumerate(pairwise(self.bounds[1:]), start=1):
             place = torch.nonzero((words >= low) & (words < high)).squeeze(1)
@@ -104,6 +102,26 @@ class AdaptiveSoftmax(nn.Module):
             within = _logit(x, word, table, bias) - linear_logsumexp(x, table, bias)
             result = result.index_add(0, place, within)
         return result
+
+    def log_probabilities(self, hidden: Tensor, words: Tensor, tables: Sequence[Tensor]) -> Tensor:
+        """Log-probabilities of K words for each hidden state: (N, D), (N, K) → (N, K) in fp32.
+
+        A bin's sum is computed once a token, and a tail's only for tokens with a word in it.
+        """
+        first, weight, bias = self._first_bin(hidden, tables)
+        result = linear_log_softmax(first, weight, bias, self._entries(words)).flatten()
+        for tail, (low, high) in enumerate(pairwise(self.bounds[1:]), start=1):
+            inside = (words >= low) & (words < high)  # (N, K)
+            needed = inside.any(dim=1)
+            x = self.projections[tail](hidden.index_select(0, torch.nonzero(needed).squeeze(1)))
+            table, bias = tables[tail], self.biases[tail]
+            total = linear_logsumexp(x, table, bias)  # of the tokens that need the bin
+            place = torch.nonzero(inside.flatten()).squeeze(1)  # the words that lie in it
+            token = (needed.cumsum(0) - 1)[place // words.shape[1]]
+            word = words.flatten()[place] - low
+            within = _logit(x.index_select(0, token), word, table, bias) - total[token]
+            result = result.index_add(0, place, within)
+        return result.view(words.shape)
 
     def log_distribution(self, hidden: Tensor, tables: Sequence[Tensor]) -> Tensor:
         """Log-probabilities of all words: (N, D) → (N, V)."""
@@ -116,6 +134,13 @@ class AdaptiveSoftmax(nn.Module):
             within = F.log_softmax(F.linear(x, table, bias), dim=-1)
             parts.append(within + head[:, cut + tail : cut + tail + 1])
         return torch.cat(parts, dim=1)
+
+    def _entries(self, words: Tensor) -> Tensor:
+        """What words are looked up as in the first bin: a tail's as the entry for their bin."""
+        entry = words
+        for tail, low in enumerate(self.bounds[1:-1]):
+            entry = torch.where(words >= low, self.bounds[1] + tail, entry)
+        return entry
 
     def _first_bin(self, hidden: Tensor, tables: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
         """The projected states, weights and biases of the first bin with its entries for tails."""

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from micronet_lm.config import CacheConfig
-from micronet_lm.model.recall import recall, recalled_words
+from micronet_lm.model.recall import recall, recall_several, recalled_words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +61,25 @@ class Cache(nn.Module):
         past = _or_nothing(memory, hidden)
         every = torch.cat([past.words, words], dim=1)
         log_cache = recall(self.theta * hidden, hidden, every, past.states, self.size)
+        return self._mix(log_softmax, log_cache, empty=not past.words.shape[1])
+
+    def log_probabilities(
+        self,
+        log_softmax: Tensor,
+        hidden: Tensor,
+        asked: Tensor,
+        words: Tensor,
+        memory: Memory | None,
+    ) -> Tensor:
+        """Mix the cache into log P_softmax (B, T, K) of the words (B, T, K) that are `asked` for.
+
+        `words` (B, T) really follow `hidden` (B, T, D).
+        """
+        past = _or_nothing(memory, hidden)
+        every = torch.cat([past.words, words], dim=1)
+        log_cache = recall_several(
+            self.theta * hidden, hidden, every, asked, past.states, self.size
+        )
         return self._mix(log_softmax, log_cache, empty=not past.words.shape[1])
 
     def log_distribution(

@@ -23,36 +23,43 @@ PIECE_BYTES = 4 << 20
 
 def linear_logsumexp(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """Compute log Σ_v exp(weight_v · x + bias_v): (N, E), (V, E), (V) → (N), in fp32 or wider."""
+    result: Tensor = _LinearLogSumExp.apply(*with_bias(x, weight, bias))  # type: ignore[no-untyped-call]
+    return result
+
+
+def with_bias(x: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """Return inputs and weights whose product has the bias in it, in autocast's type.
+
+    The bias goes in as one more input that is always 1: broadcasting it would cost a pass.
+    """
     device = x.device.type
     if torch.is_autocast_enabled(device):
         dtype = torch.get_autocast_dtype(device)
         x, weight, bias = x.to(dtype), weight.to(dtype), bias.to(dtype)
-    # The bias goes in as one more input that is always 1: broadcasting it would cost a pass.
     x = torch.cat([x, x.new_ones(len(x), 1)], dim=1)
-    weight = torch.cat([weight, bias.unsqueeze(1)], dim=1)
-    result: Tensor = _LinearLogSumExp.apply(x, weight)  # type: ignore[no-untyped-call]
-    return result
+    return x, torch.cat([weight, bias.unsqueeze(1)], dim=1)
 
 
 class _LinearLogSumExp(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
         count, words = len(x), len(weight)
-        room = _Room(x)
+        room = Room(x)
         if any(ctx.needs_input_grad) and 4 * count * words <= KEEP_BYTES:
             totals, kept = [], []
-            for block in _pieces(count, words, BLOCK_BYTES):
+            for block in pieces(count, words, BLOCK_BYTES):
                 softmax = x.new_empty(len(x[block]), words)
                 totals += [
-                    room.softmax(x[block][piece], weight, out=softmax[piece])
-                    for piece in _pieces(len(softmax), words, PIECE_BYTES)
+                    room.logsumexp(x[block][piece], weight, out=softmax[piece])
+                    for piece in pieces(len(softmax), words, PIECE_BYTES)
                 ]
                 kept.append(softmax)
             ctx.save_for_backward(x, weight, *kept)
             return torch.cat(totals)
         # Pieces of words: each has its own total, and the totals have theirs.
-        pieces = _pieces(words, count, PIECE_BYTES)
-        by_piece = torch.stack([room.softmax(x, weight[piece]) for piece in pieces])
+        by_piece = torch.stack(
+            [room.logsumexp(x, weight[piece]) for piece in pieces(words, count, PIECE_BYTES)]
+        )
         total = torch.logsumexp(by_piece, dim=0)  # (pieces, N) → (N)
         ctx.save_for_backward(x, weight)
         ctx.shares = (by_piece - total).exp_().to(x.dtype)
@@ -66,14 +73,13 @@ class _LinearLogSumExp(torch.autograd.Function):
         # Scaling x and the results by the gradient saves scaling the much larger softmax.
         if kept:
             d_x, d_weight = torch.empty_like(x), torch.zeros_like(weight)
-            for block, softmax in zip(_pieces(count, words, BLOCK_BYTES), kept, strict=True):
+            for block, softmax in zip(pieces(count, words, BLOCK_BYTES), kept, strict=True):
                 torch.mm(softmax, weight, out=d_x[block])
                 d_weight.addmm_(softmax.mT, x[block] * gradient[block])
             return d_x.mul_(gradient), d_weight
         d_x, d_weight = torch.zeros_like(x), torch.empty_like(weight)
-        room = _Room(x)
-        pieces = _pieces(words, count, PIECE_BYTES)
-        for piece, share in zip(pieces, ctx.shares, strict=True):
+        room = Room(x)
+        for piece, share in zip(pieces(words, count, PIECE_BYTES), ctx.shares, strict=True):
             softmax = room.take("kept", count, len(weight[piece]), x.dtype)
             room.softmax(x, weight[piece], out=softmax)
             scale = gradient * share.unsqueeze(1)  # what this piece has of the whole softmax
@@ -82,7 +88,7 @@ class _LinearLogSumExp(torch.autograd.Function):
         return d_x, d_weight
 
 
-class _Room:
+class Room:
     """Memory for one piece after the other, so that each finds the last one's in the cache."""
 
     def __init__(self, like: Tensor) -> None:
@@ -97,23 +103,31 @@ class _Room:
             self._stores[name] = store
         return store[: rows * columns].view(rows, columns)
 
-    def softmax(self, x: Tensor, weight: Tensor, out: Tensor | None = None) -> Tensor:
+    def logits(self, x: Tensor, weight: Tensor) -> Tensor:
+        """Lend what the last call with operands of this size computed: (N, V)."""
+        return self.take("logits", len(x), len(weight), x.dtype)
+
+    def logsumexp(self, x: Tensor, weight: Tensor, out: Tensor | None = None) -> Tensor:
         """Return log Σ exp of the logits (N), and write their softmax (N, V) to `out`."""
-        size = len(x), len(weight)
         exact = torch.promote_types(x.dtype, torch.float32)
-        logits = torch.mm(x, weight.mT, out=self.take("logits", *size, x.dtype))
         if out is not None and out.dtype == exact:
             softmax = out
         else:
-            softmax = self.take("softmax", *size, exact)
-        torch.softmax(logits, dim=-1, dtype=exact, out=softmax)
+            softmax = self.take("softmax", len(x), len(weight), exact)
+        logits = self.softmax(x, weight, softmax)
         if out is not None and out is not softmax:
             out.copy_(softmax)
         # The largest probability is 1 / Σ exp(logit − largest logit).
         return logits.amax(dim=-1).to(exact) - softmax.amax(dim=-1).log_()
 
+    def softmax(self, x: Tensor, weight: Tensor, out: Tensor) -> Tensor:
+        """Write the softmax of the logits (N, V) to `out`, in its type, and return the logits."""
+        logits = torch.mm(x, weight.mT, out=self.logits(x, weight))
+        torch.softmax(logits, dim=-1, dtype=out.dtype, out=out)
+        return logits
 
-def _pieces(length: int, others: int, size: int) -> list[slice]:
+
+def pieces(length: int, others: int, size: int) -> list[slice]:
     """Cut one side of the logits, `length`, so that a piece takes about `size` bytes as fp32.
 
     Pieces of whole cache lines: a product with few inputs is four times slower on odd ones.

@@ -1,10 +1,10 @@
 """What the last n activations of a text say about the next word, without work outside that band.
 
 P_cache is a softmax over the cache's entries: each votes for the word that followed it (section
-3.5). The loss needs only the vote for one word a token, so nothing here is as wide as the
-vocabulary. Time is cut into blocks of R queries; a block sees R + n − 1 activations, and the two
-corners of its score matrix that lie outside the band are masked. Scores, softmax and comparison of
-one block stay in the processor's cache.
+3.5). A loss needs only the votes for one word a token, or for a few, so nothing here is as wide as
+the vocabulary. Time is cut into blocks of R queries; a block sees R + n − 1 activations, and the
+two corners of its score matrix that lie outside the band are masked. Scores, softmax and
+comparison of one block stay in the processor's cache.
 """
 
 from collections.abc import Iterator
@@ -31,12 +31,20 @@ def recall(queries: Tensor, hidden: Tensor, words: Tensor, past: Tensor, size: i
         (B, T) in fp32 or wider; −∞ where the cache is empty or does not hold the word.
 
     """
-    device = hidden.device.type
-    if torch.is_autocast_enabled(device):
-        dtype = torch.get_autocast_dtype(device)
-        queries, hidden = queries.to(dtype), hidden.to(dtype)
-    past = past.to(hidden.dtype)
+    queries, hidden, past = _as_computed(queries, hidden, past)
     result: Tensor = _Recall.apply(queries, hidden, words, past, size)  # type: ignore[no-untyped-call]
+    return result
+
+
+def recall_several(
+    queries: Tensor, hidden: Tensor, words: Tensor, asked: Tensor, past: Tensor, size: int
+) -> Tensor:
+    """Compute log P_cache of K words that are `asked` for each activation: (B, T, K).
+
+    Everything else is as in `recall`; a word may be asked for several times.
+    """
+    queries, hidden, past = _as_computed(queries, hidden, past)
+    result: Tensor = _RecallSeveral.apply(queries, hidden, words, asked, past, size)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -108,6 +116,90 @@ class _Recall(torch.autograd.Function):
                 d_scores[:, own - span.start :].mT, queries[row, time]
             )
         return d_queries, d_hidden, None, None, None
+
+
+class _RecallSeveral(torch.autograd.Function):
+    """The votes for the U distinct words of a sequence, of which each token picks K."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        queries: Tensor,
+        hidden: Tensor,
+        words: Tensor,
+        asked: Tensor,
+        past: Tensor,
+        size: int,
+    ) -> Tensor:
+        keys = torch.cat([past, hidden], dim=1)  # (B, M + T, D)
+        exact = torch.promote_types(hidden.dtype, torch.float32)
+        chance = queries.new_zeros(asked.shape, dtype=exact)  # P_cache (B, T, K)
+        names = [_Names.of(*both) for both in zip(words, asked, strict=True)]
+        keep = any(ctx.needs_input_grad)
+        ctx.places, ctx.names, kept = [], names, []
+        for row, time, span, softmax in _blocks(queries, keys, size):
+            voted = names[row].words[span].expand(len(softmax), -1)  # (R, S)
+            votes = softmax.new_zeros(len(softmax), names[row].distinct + 1)  # (R, U + 1)
+            votes.scatter_add_(1, voted, softmax)
+            chance[row, time] = votes.gather(1, names[row].asked[time])
+            if keep:
+                ctx.places.append((row, time, span))
+                kept.append(softmax.to(hidden.dtype))
+        ctx.save_for_backward(queries, keys, chance, *kept)
+        return chance.log()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (gradient,) = gradients
+        queries, keys, chance, *kept = ctx.saved_tensors
+        before = keys.shape[1] - queries.shape[1]  # M
+        d_queries, d_hidden = torch.zeros_like(queries), torch.zeros_like(queries)
+        # A word that the cache does not hold pulls at nothing: its logarithm stays at −∞.
+        gradient = gradient.masked_fill(chance == 0, 0)
+        pull = gradient / chance.clamp_min(torch.finfo(chance.dtype).tiny)  # (B, T, K)
+        total = gradient.sum(dim=2, keepdim=True)  # (B, T, 1)
+        for (row, time, span), softmax in zip(ctx.places, kept, strict=True):
+            names = ctx.names[row]
+            d_votes = pull.new_zeros(len(softmax), names.distinct + 1)
+            d_votes.scatter_add_(1, names.asked[time], pull[row, time])
+            # Softmax backward: p · (dp − Σ p·dp), where Σ p·dp is the sum of all gradients.
+            d_scores = d_votes.index_select(1, names.words[span]).sub_(total[row, time])
+            d_scores = d_scores.mul_(softmax).to(queries.dtype)
+            torch.mm(d_scores, keys[row, span], out=d_queries[row, time])
+            own = max(span.start, before)  # the past gets no gradient
+            d_hidden[row, own - before : span.stop - before].addmm_(
+                d_scores[:, own - span.start :].mT, queries[row, time]
+            )
+        return d_queries, d_hidden, None, None, None, None
+
+
+class _Names(NamedTuple):
+    """The words of one sequence as numbers below U, the count of those that differ."""
+
+    words: Tensor
+    """(M + T) the word after each activation."""
+
+    asked: Tensor
+    """(T, K) the words that are asked for; U for one that follows no activation."""
+
+    distinct: int
+    """U."""
+
+    @classmethod
+    def of(cls, words: Tensor, asked: Tensor) -> "_Names":
+        distinct, number = torch.unique(words, return_inverse=True)
+        place = torch.searchsorted(distinct, asked.contiguous()).clamp_(max=len(distinct) - 1)
+        known = distinct[place] == asked
+        return cls(number, place.masked_fill_(~known, len(distinct)), len(distinct))
+
+
+def _as_computed(queries: Tensor, hidden: Tensor, past: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Bring activations to the type that products are computed in."""
+    device = hidden.device.type
+    if torch.is_autocast_enabled(device):
+        dtype = torch.get_autocast_dtype(device)
+        queries, hidden = queries.to(dtype), hidden.to(dtype)
+    return queries, hidden, past.to(hidden.dtype)
 
 
 def _blocks(queries: Tensor, keys: Tensor, size: int) -> Iterator[_Block]:

@@ -112,6 +112,22 @@ class LanguageModel(nn.Module):
             return log_softmax
         return self.cache.log_probability(log_softmax, hidden, words, memory)
 
+    def log_probabilities(
+        self, hidden: Tensor, asked: Tensor, words: Tensor, memory: Memory | None = None
+    ) -> Tensor:
+        """Log-probabilities of K words after each hidden state: (B, T, D), (B, T, K) → (B, T, K).
+
+        `asked` are the words whose probabilities are wanted, `words` (B, T) those that really
+        follow: a cache knows each of them from the token after it on.
+        """
+        flat = self.softmax.log_probabilities(
+            hidden.flatten(0, 1), asked.flatten(0, 1), self.tables
+        )
+        log_softmax = flat.view(asked.shape)
+        if self.cache is None:
+            return log_softmax
+        return self.cache.log_probabilities(log_softmax, hidden, asked, words, memory)
+
     def log_distribution(
         self, hidden: Tensor, words: Tensor | None = None, memory: Memory | None = None
     ) -> Tensor:

@@ -9,13 +9,15 @@ from micronet_lm.training.evaluation import (
     token_losses,
 )
 from micronet_lm.training.loop import Outcome, train
-from micronet_lm.training.plugins import Batch, Objective, Plugin, next_word_loss
-from micronet_lm.training.run import Run
+from micronet_lm.training.plugins import Batch, Loss, Objective, Plugin, next_word_loss
+from micronet_lm.training.run import Input, Run
 
 __all__ = [
     "CHUNK",
     "Batch",
     "Evaluation",
+    "Input",
+    "Loss",
     "Objective",
     "Outcome",
     "Plugin",

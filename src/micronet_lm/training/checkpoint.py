@@ -35,6 +35,9 @@ class Progress:
     pending_steps: int = 0
     """How many losses that are."""
 
+    pending_numbers: Mapping[str, float] = field(default_factory=dict)
+    """Sums of what else the objective reports, over the same steps."""
+
     seconds: float = 0.0
     """Time spent in training, over all sittings."""
 

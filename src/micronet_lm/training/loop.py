@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 
@@ -10,6 +10,7 @@ import torch
 
 from micronet_lm.config import Recipe, TrainConfig
 from micronet_lm.corpus import Corpus
+from micronet_lm.errors import ConfigError
 from micronet_lm.model import LanguageModel
 from micronet_lm.training.evaluation import perplexity
 from micronet_lm.training.hebbian import Hebbian
@@ -19,7 +20,7 @@ from micronet_lm.training.metrics import Metrics
 from micronet_lm.training.plugins import Objective, Plugin, next_word_loss
 from micronet_lm.training.processes import Processes, joined_processes
 from micronet_lm.training.progress_line import ProgressLine
-from micronet_lm.training.run import Run
+from micronet_lm.training.run import Input, Run
 from micronet_lm.training.trainer import Trainer
 
 
@@ -51,6 +52,7 @@ def train(
     model: LanguageModel | None = None,
     objective: Objective = next_word_loss,
     plugins: Sequence[Plugin] = (),
+    inputs: Mapping[str, Input] | None = None,
     amend: bool = False,
     quiet: bool = False,
 ) -> Outcome:
@@ -58,11 +60,16 @@ def train(
 
     `recipe.model.vocabulary` must be the corpus's. The recipe says whether there is a cache and a
     Hebbian update; what else is to act comes with `plugins`. A new run begins with `model`, or
-    with fresh weights. A folder that holds a run with another recipe or corpus is refused; with
-    `amend`, those keys of `train` that a run can change on its way may differ. Ctrl-C saves and
-    returns an unfinished outcome. Under `torchrun` every process calls this and gets the same
-    outcome.
+    with fresh weights. It remembers what it is made of: a folder that holds a run with another
+    recipe, corpus or other of the `inputs` is refused; with `amend`, those keys of `train` that a
+    run can change on its way may differ. Ctrl-C saves and returns an unfinished outcome. Under
+    `torchrun` every process calls this and gets the same outcome.
     """
+    if recipe.distill and objective is next_word_loss:
+        raise ConfigError(
+            "the recipe has a section distill, which needs a teacher's soft labels: "
+            "micronet distill RECIPE --labels DIR --out RUN"
+        )
     make_deterministic()
     keep_freed_memory()
     with (
@@ -71,13 +78,13 @@ def train(
         run.locked() if processes.leads else nullcontext(),
     ):
         if processes.leads:
-            run.check(recipe, corpus, amend=amend)
+            run.check(recipe, corpus, inputs, amend=amend)
         # What the recipe asks for acts first: masks, for one, must hold after everything else.
         hebbian = [Hebbian(recipe.hebbian)] if recipe.hebbian else []
         every = [*hebbian, *plugins]
         trainer = Trainer(run, recipe, corpus, processes, objective, every, model)
         if processes.leads:  # only now: what cannot begin leaves no trace
-            run.begin(recipe, corpus)
+            run.begin(recipe, corpus, inputs)
         with (
             Metrics(run.path, step=trainer.progress.step, silent=not processes.leads) as metrics,
             ProgressLine(recipe.train.steps, quiet=quiet or not processes.leads) as line,
@@ -114,10 +121,10 @@ def _steps(
         step = trainer.progress.step
         last = step == config.steps
         pace = config.batch * config.window / values.pop("seconds")
-        line.show(step, loss=values["loss"], tokens_per_second=pace)
+        line.show(step, loss=_of_next_word(values), tokens_per_second=pace)
         if last or step % config.log_every == 0:
-            loss = trainer.take_mean_loss()
-            values |= {"loss": loss, "perplexity": perplexity(loss), "tokens_per_second": pace}
+            values |= trainer.take_means()
+            values |= {"perplexity": perplexity(_of_next_word(values)), "tokens_per_second": pace}
             metrics.write("train", step, values)
         evaluated = last or step % config.evaluate_every == 0
         if evaluated:
@@ -133,6 +140,11 @@ def _steps(
         _evaluate(trainer, metrics, line)
         trainer.save()
     return True
+
+
+def _of_next_word(values: Mapping[str, float]) -> float:
+    """The loss that perplexity is told of: an objective may minimize something else."""
+    return values.get("hard_loss", values["loss"])
 
 
 def _evaluate(trainer: Trainer, metrics: Metrics, line: ProgressLine) -> None:

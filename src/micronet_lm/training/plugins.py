@@ -1,7 +1,7 @@
 """What a technique may add to the one training loop: another loss, or an act after each step."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from torch import Tensor
@@ -30,13 +30,36 @@ class Batch:
     """Whether the sequences do not continue those of the step before."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Loss:
+    """What an objective makes of a batch: means over its tokens."""
+
+    total: Tensor
+    """What is minimized."""
+
+    hard: Tensor | None = None
+    """Cross-entropy of the next word, where `total` is something else: perplexity comes from it."""
+
+    numbers: Mapping[str, float | Tensor] = field(default_factory=dict)
+    """What the metrics should report beside, as means over the steps of a line."""
+
+    def reported(self) -> dict[str, float]:
+        """Return all numbers by the names that they have in the metrics."""
+        hard = {} if self.hard is None else {"hard_loss": self.hard}
+        every = {"loss": self.total, **hard, **self.numbers}
+        return {
+            name: float(value.detach() if isinstance(value, Tensor) else value)
+            for name, value in every.items()
+        }
+
+
 class Objective(Protocol):
     """A loss of hidden states, as a mean over the batch's tokens."""
 
     def __call__(
         self, model: LanguageModel, hidden: Tensor, batch: Batch, memory: Memory | None
-    ) -> Tensor:
-        """Return a scalar loss from hidden states (B, T, D).
+    ) -> Loss:
+        """Return the loss of hidden states (B, T, D).
 
         `memory` is what the model's cache remembers of the sequences from before this batch.
         """
@@ -44,9 +67,9 @@ class Objective(Protocol):
 
 def next_word_loss(
     model: LanguageModel, hidden: Tensor, batch: Batch, memory: Memory | None
-) -> Tensor:
+) -> Loss:
     """Cross-entropy of the next word: −mean log P(x_n | x_1 … x_{n−1})."""
-    return -model.log_probability(hidden, batch.targets, memory).mean()
+    return Loss(total=-model.log_probability(hidden, batch.targets, memory).mean())
 
 
 class Plugin:

@@ -1,4 +1,4 @@
-"""What a run reports to people: one line with loss, perplexity, speed and the time left."""
+"""What long work reports to people: one line with numbers, the speed and the time left."""
 
 import math
 import sys
@@ -20,20 +20,22 @@ class ProgressLine:
         self._begin: tuple[float, int] | None = None
 
     def show(self, step: int, *, loss: float, tokens_per_second: float) -> None:
-        """Report after `step` finished steps."""
+        """Report after `step` finished steps of training."""
+        text = f"loss {loss:.4f}  perplexity {perplexity(loss):,.1f}"
+        self.report(step, f"{text}  {tokens_per_second:,.0f} tokens/s", what="step")
+
+    def report(self, done: int, text: str, *, what: str) -> None:
+        """Report how much is done, with what there is to say about it."""
         now = time.monotonic()
         if self._begin is None:
-            self._begin = (now, step)
-        if self._quiet or (now - self._shown < self._pause and step < self._total):
+            self._begin = (now, done)
+        if self._quiet or (now - self._shown < self._pause and done < self._total):
             return
         self._shown = now
         since, first = self._begin
-        pace = (now - since) / (step - first) if step > first else 0.0
-        left = _clock(pace * (self._total - step)) if pace else "?"
-        text = (
-            f"step {step:,}/{self._total:,}  loss {loss:.4f}  perplexity {perplexity(loss):,.1f}  "
-            f"{tokens_per_second:,.0f} tokens/s  {left} left"
-        )
+        pace = (now - since) / (done - first) if done > first else 0.0
+        left = _clock(pace * (self._total - done)) if pace else "?"
+        text = f"{what} {done:,}/{self._total:,}  {text}  {left} left"
         self._out.write(f"\r\x1b[2K{text}" if self._live else text + "\n")
         self._out.flush()
 

@@ -1,10 +1,10 @@
 """A run's folder: its recipe, its corpus, its metrics and its checkpoints."""
 
-import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,12 +13,23 @@ import yaml
 from micronet_lm.config import Recipe, changed_keys, dump_recipe, parse_recipe
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import ConfigError, RunError
-from micronet_lm.files import write_text
+from micronet_lm.files import locked, write_text
 from micronet_lm.model import LanguageModel
 from micronet_lm.training.checkpoint import load_model, read_checkpoint
 
 FIXED = {"train.batch", "train.window", "train.sampling", "train.seed"}
 """Keys of `train` that a run keeps from its first step on: they say which text comes when."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Input:
+    """Something beside the corpus that a run is made of, such as a teacher's soft labels."""
+
+    path: Path
+    """Where it is."""
+
+    fingerprint: str
+    """What it is, wherever it is."""
 
 
 class Run:
@@ -57,8 +68,15 @@ class Run:
             )
         return run
 
-    def check(self, recipe: Recipe, corpus: Corpus, *, amend: bool = False) -> None:
-        """Refuse to go on with a run that was begun with another recipe or corpus.
+    def check(
+        self,
+        recipe: Recipe,
+        corpus: Corpus,
+        inputs: Mapping[str, Input] | None = None,
+        *,
+        amend: bool = False,
+    ) -> None:
+        """Refuse to go on with a run that was begun with another recipe, corpus or other input.
 
         With `amend`, what a run can change on its way is left out of the comparison.
         """
@@ -77,15 +95,27 @@ class Run:
         if changed:
             raise RunError(
                 f"{self.path} holds a run with another {', '.join(changed)}; choose another --out, "
-                f"or go on with it as it is: micronet train --resume {self.path}"
+                f"or go on with it as it is: {resume_command(self.path, self.recipe())}"
             )
         self.corpus(corpus.path)
+        for name, given in (inputs or {}).items():
+            own = self.input(name)
+            if given.fingerprint != own.fingerprint:
+                raise RunError(
+                    f"{given.path} are not the {name} of this run (fingerprint "
+                    f"{given.fingerprint[:12]}, the run's is {own.fingerprint[:12]}); name the "
+                    f"right ones with --{name}, or choose another --out"
+                )
 
-    def begin(self, recipe: Recipe, corpus: Corpus) -> None:
+    def begin(
+        self, recipe: Recipe, corpus: Corpus, inputs: Mapping[str, Input] | None = None
+    ) -> None:
         """Write down what this run is made of, before its first step."""
-        place = os.path.relpath(corpus.path, self.path)
-        reference = {"path": place, "fingerprint": corpus.fingerprint}
-        write_text(self.path / "corpus.json", json.dumps(reference, indent=2) + "\n")
+        own = Input(path=corpus.path, fingerprint=corpus.fingerprint)
+        for name, given in {"corpus": own, **(inputs or {})}.items():
+            place = os.path.relpath(given.path, self.path)
+            reference = {"path": place, "fingerprint": given.fingerprint}
+            write_text(self.path / f"{name}.json", json.dumps(reference, indent=2) + "\n")
         write_text(self.recipe_file, dump_recipe(recipe))
 
     def recipe(self) -> Recipe:
@@ -99,14 +129,8 @@ class Run:
 
     def corpus(self, path: Path | None = None) -> Corpus:
         """Open the corpus that the run was made with, wherever it is now."""
-        try:
-            reference: dict[str, Any] = json.loads((self.path / "corpus.json").read_text("utf-8"))
-            place = path or Path(os.path.normpath(self.path / reference["path"]))
-            fingerprint = str(reference["fingerprint"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise RunError(
-                f"{self.path}/corpus.json cannot be read ({error}); restore it"
-            ) from None
+        own = self.input("corpus")
+        place, fingerprint = path or own.path, own.fingerprint
         if not place.is_dir():
             raise RunError(f"the run's corpus is no longer at {place}; name it with --corpus")
         corpus = Corpus.open(place)
@@ -116,6 +140,17 @@ class Run:
                 f"the run's is {fingerprint[:12]}); name the right one with --corpus"
             )
         return corpus
+
+    def input(self, name: str) -> Input:
+        """Read what the run was made with, from `corpus.json` or another file of its kind."""
+        try:
+            reference: dict[str, Any] = json.loads((self.path / f"{name}.json").read_text("utf-8"))
+            path = Path(os.path.normpath(self.path / reference["path"]))
+            return Input(path=path, fingerprint=str(reference["fingerprint"]))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise RunError(
+                f"{self.path}/{name}.json cannot be read ({error}); restore it"
+            ) from None
 
     def model(self, which: Literal["best", "last"] = "best") -> LanguageModel:
         """Build the run's model with the weights of a checkpoint."""
@@ -130,15 +165,17 @@ class Run:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other processes from training in this folder; the lock dies with its holder."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / ".lock").open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise RunError(
-                    f"another process is training in {self.path}; "
-                    "wait for it or choose another --out"
-                ) from None
-            for leftover in self.path.glob(".*.safetensors.*.tmp"):  # of a run that was killed
-                leftover.unlink()
-            yield
+        try:
+            with locked(self.path):
+                for leftover in self.path.glob(".*.safetensors.*.tmp"):  # of a run that was killed
+                    leftover.unlink()
+                yield
+        except BlockingIOError:
+            raise RunError(
+                f"another process is training in {self.path}; wait for it or choose another --out"
+            ) from None
+
+
+def resume_command(path: Path, recipe: Recipe) -> str:
+    """Say how to go on with a run."""
+    return f"micronet {'distill' if recipe.distill else 'train'} --resume {path}"

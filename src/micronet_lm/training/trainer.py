@@ -7,7 +7,7 @@ same bits as one that was not.
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
@@ -32,10 +32,10 @@ from micronet_lm.training.checkpoint import (
 )
 from micronet_lm.training.evaluation import Evaluation, check_ids, evaluate
 from micronet_lm.training.optimizer import Optimizer
-from micronet_lm.training.plugins import Batch, Objective, Plugin
+from micronet_lm.training.plugins import Batch, Loss, Objective, Plugin
 from micronet_lm.training.precision import autocast
 from micronet_lm.training.processes import Processes
-from micronet_lm.training.run import Run
+from micronet_lm.training.run import Run, resume_command
 from micronet_lm.training.schedule import learning_rate
 from micronet_lm.training.streams import Stream, load_streams, stream_tensors
 
@@ -61,7 +61,7 @@ class Trainer:
                 f"{config.accumulate} parts each; make it a multiple of "
                 f"{processes.count * config.accumulate}"
             )
-        self._run, self._config, self._processes = run, config, processes
+        self._run, self._recipe, self._config, self._processes = run, recipe, config, processes
         self._plugins = plugins
         self._valid = corpus.split("valid")
         self._sampler = Sampler(
@@ -90,7 +90,7 @@ class Trainer:
             self._loss = DistributedDataParallel(self._loss)
 
     def step(self) -> dict[str, float]:
-        """Do one optimizer step; return its loss, gradient norm, learning rate and seconds."""
+        """Do one optimizer step; return its losses, gradient norm, learning rate and seconds."""
         begin = time.perf_counter()
         number, config, processes = self.progress.step, self._config, self._processes
         rate = learning_rate(config, number)
@@ -99,7 +99,8 @@ class Trainer:
         self.model.train()
 
         share = self._batch(number)
-        loss, hidden = 0.0, []
+        sums: dict[str, float] = {}
+        hidden = []
         for part in range(config.accumulate):
             rows = slice(part * self._rows, (part + 1) * self._rows)
             batch = replace(
@@ -112,11 +113,13 @@ class Trainer:
             with self._no_sync() if part < config.accumulate - 1 else nullcontext():
                 with autocast(config.precision, processes.device):
                     part_loss, states, self._streams[part] = self._loss(batch, stream)
-                (part_loss / config.accumulate).backward()
-            loss += float(part_loss.detach()) / config.accumulate
+                (part_loss.total / config.accumulate).backward()
+            sums = _added(sums, part_loss.reported())
             hidden.append(states.detach())
 
-        (loss,) = processes.mean([loss])
+        means = processes.mean([value / config.accumulate for value in sums.values()])
+        losses = dict(zip(sums, means, strict=True))
+        loss = losses.pop("loss")
         norm = self._optimizer.step(rate) if math.isfinite(loss) else math.nan
         if not math.isfinite(norm):
             what = "the gradient" if math.isfinite(loss) else f"the loss ({loss})"
@@ -132,19 +135,21 @@ class Trainer:
             step=number + 1,
             pending_loss=self.progress.pending_loss + loss,
             pending_steps=self.progress.pending_steps + 1,
+            pending_numbers=_added(self.progress.pending_numbers, losses),
             seconds=self.progress.seconds + seconds,
         )
         numbers = {key: n for plugin in self._plugins for key, n in plugin.numbers().items()}
         if (cache := self.model.cache) is not None:
             numbers |= {"cache_theta": cache.theta.item(), "cache_lam": cache.lam.item()}
         own = {"loss": loss, "gradient_norm": norm, "learning_rate": rate, "seconds": seconds}
-        return own | numbers
+        return own | losses | numbers
 
-    def take_mean_loss(self) -> float:
-        """Return the mean loss since the last call, over all sittings of the run."""
-        mean = self.progress.pending_loss / self.progress.pending_steps
-        self.progress = replace(self.progress, pending_loss=0.0, pending_steps=0)
-        return mean
+    def take_means(self) -> dict[str, float]:
+        """Return the objective's mean numbers since the last call, over all sittings of the run."""
+        progress = self.progress
+        sums = {"loss": progress.pending_loss, **progress.pending_numbers}
+        self.progress = replace(progress, pending_loss=0.0, pending_steps=0, pending_numbers={})
+        return {name: value / progress.pending_steps for name, value in sums.items()}
 
     def evaluate(self) -> Evaluation | None:
         """Measure the validation split, and keep the model if it is the best so far.
@@ -217,7 +222,7 @@ class Trainer:
         lower = f"{self._config.learning_rate / 2:.3g}"
         return NonFiniteLossError(
             f"{what} at learning rate {rate:.3g}; {good}; go on with a lower rate: "
-            f"micronet train --resume {self._run.path} --train.learning_rate {lower}"
+            f"{resume_command(self._run.path, self._recipe)} --train.learning_rate {lower}"
         )
 
 
@@ -230,7 +235,7 @@ class _Loss(nn.Module):
         self.objective = objective
         self._carry = carry
 
-    def forward(self, batch: Batch, stream: Stream | None) -> tuple[Tensor, Tensor, Stream | None]:
+    def forward(self, batch: Batch, stream: Stream | None) -> tuple[Loss, Tensor, Stream | None]:
         """Return the loss, the hidden states, and what the next step's sequences carry on."""
         before, memory = (stream.state, stream.memory) if stream else (None, None)
         hidden, after = self.model(batch.inputs, before)
@@ -239,3 +244,8 @@ class _Loss(nn.Module):
             return loss, hidden, None
         memory = self.model.remember(memory, hidden, batch.targets)
         return loss, hidden, Stream(state=after.detach(), memory=memory)
+
+
+def _added(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
+    """Add numbers by name."""
+    return {name: one.get(name, 0.0) + value for name, value in other.items()}

@@ -1,0 +1,84 @@
+"""`micronet distill`: a recipe, a corpus and a teacher's soft labels become a run."""
+
+import argparse
+from pathlib import Path
+
+from micronet_lm.cli.parsers import add_parser
+from micronet_lm.cli.runs import Job, add_arguments, conclude, job
+from micronet_lm.config import describe_keys
+from micronet_lm.errors import ConfigError, UsageError
+
+_EXAMPLE = """examples:
+  micronet train wikitext-2/teacher --corpus data/wikitext-2 --out runs/teacher
+  micronet soft-labels runs/teacher --out labels/top-30
+  micronet distill wikitext-2/distilled --labels labels/top-30 --corpus data/wikitext-2 \\
+      --out runs/distilled
+  micronet distill --resume runs/distilled
+
+  micronet soft-labels runs/teacher --samples 12 --out labels/sampled
+  micronet distill wikitext-2/distilled --labels labels/sampled --corpus data/wikitext-2 \\
+      --out runs/distilled-sampled --distill.method sampled
+
+Ctrl-C saves; the same command or --resume goes on to the same bits. torchrun works as for train.
+
+Any key of the recipe can be set as --section.key VALUE:
+"""
+
+
+def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Register the verb."""
+    parser = add_parser(
+        verbs,
+        "distill",
+        help="train a language model with a teacher's soft labels",
+        description=(
+            "Train the language model of a recipe on a corpus and on what a teacher expects after "
+            "each of its tokens. The recipe's section distill says how much the teacher counts."
+        ),
+        epilog=_EXAMPLE + describe_keys(),
+        usage=(
+            "micronet distill [RECIPE] --labels DIR --out RUN [--corpus DIR] [--json] "
+            "[--section.key VALUE ...]"
+        ),
+    )
+    add_arguments(parser)
+    parser.add_argument(
+        "--labels", type=Path, metavar="DIR", help="what micronet soft-labels wrote"
+    )
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    asked = job(arguments, "micronet distill RECIPE --labels DIR --out RUN")
+    labels = _labels(arguments, asked)
+
+    from micronet_lm.compression import SoftLabels, distill
+
+    outcome = distill(
+        asked.run,
+        asked.recipe,
+        asked.corpus,
+        SoftLabels.open(labels),
+        amend=arguments.resume is not None,
+    )
+    return conclude(asked, outcome, as_json=arguments.json)
+
+
+def _labels(arguments: argparse.Namespace, asked: Job) -> Path:
+    """Find the labels that were named, or those of the run that goes on."""
+    config = asked.recipe.distill
+    if config is None:
+        raise ConfigError(
+            "the recipe has no section distill; name one of its keys to switch it on, such as "
+            "--distill.weight_max 0.5, or train without a teacher: micronet train"
+        )
+    if arguments.labels is not None:
+        return Path(arguments.labels)
+    if arguments.resume is not None:
+        return asked.run.input("labels").path
+    kind = f"--top-k {config.top_k}" if config.method == "top-k" else f"--samples {config.samples}"
+    raise UsageError(
+        f"name the teacher's soft labels with --labels DIR; they are made by: micronet train "
+        f"{config.teacher or 'TEACHER'} --out runs/teacher, then micronet soft-labels "
+        f"runs/teacher {kind} --out DIR"
+    )

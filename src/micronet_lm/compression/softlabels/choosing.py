@@ -1,0 +1,50 @@
+"""Which words of the teacher's distribution become labels.
+
+`top_k` is the paper's choice (section 4.1): the largest probabilities as they are. What is left out
+is missing from the loss, so the student is pulled towards a distribution that is too sharp.
+
+`sampled` is the unbiased alternative of *Sparse Logit Sampling* (arXiv 2503.16870): K words are
+drawn from the teacher's distribution, each weighing 1/K, so that every word's expected weight is
+its probability. Here the draws of a token are K evenly spaced points on the cumulative distribution
+with one random shift: a word of probability p is drawn ⌊Kp⌋ or ⌈Kp⌉ times. Expectations are those
+of independent draws, the noise is smaller. Equal weights need no place on disk.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Chosen(NamedTuple):
+    """The labels of N tokens."""
+
+    words: Tensor
+    """(N, K) ids."""
+
+    probabilities: Tensor
+    """(N, K) the teacher's probabilities of these words."""
+
+
+def top_k(distribution: Tensor, count: int) -> Chosen:
+    """Take the likeliest words of probabilities (N, V), the likeliest first."""
+    values, words = distribution.topk(count, dim=1)
+    return Chosen(words, values)
+
+
+def sampled(distribution: Tensor, count: int, shifts: Tensor) -> Chosen:
+    """Draw words from probabilities (N, V), with one random number in [0, 1) a token: (N)."""
+    # fp32 would lose the rare words' probabilities in a running sum near 1.
+    running = distribution.cumsum(dim=1, dtype=torch.float64)
+    place = torch.arange(count, dtype=torch.float64, device=distribution.device)
+    points = (place + shifts.unsqueeze(1)) / count * running[:, -1:]  # (N, K)
+    words = torch.searchsorted(running, points, right=True).clamp_(max=distribution.shape[1] - 1)
+    return Chosen(words, distribution.gather(1, words))
+
+
+def covered(chosen: Chosen) -> Tensor:
+    """Sum the probabilities of the different words among each token's labels: (N, K) → (N)."""
+    words, order = chosen.words.sort(dim=1)
+    again = torch.zeros_like(words, dtype=torch.bool)
+    again[:, 1:] = words[:, 1:] == words[:, :-1]
+    return chosen.probabilities.gather(1, order).masked_fill(again, 0).sum(dim=1)

@@ -1,0 +1,110 @@
+"""What a folder of soft labels is: who taught, which text, which labels, and whether it is whole.
+
+The manifest is written when the work begins, so that a folder belongs to one teacher and one text
+from then on, and again when the last shard is there: only then it has a summary.
+"""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from micronet_lm.errors import LabelsError
+from micronet_lm.files import write_text
+
+MANIFEST = "manifest.json"
+
+Method = Literal["top-k", "sampled"]
+
+
+class Record(BaseModel):
+    """Base of what stands in JSON files: immutable, no unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Settings(Record):
+    """What decides every byte of the labels."""
+
+    method: Method
+    """`top-k` words with their probabilities, or `sampled` words that all have the same weight."""
+    count: int = Field(ge=1)
+    """Labels a token (K)."""
+    seed: int = Field(ge=0)
+    """What the draws follow from."""
+    teacher: str
+    """Fingerprint of the teacher's weights and shape."""
+    corpus: str
+    """Fingerprint of the corpus."""
+    vocabulary: int = Field(ge=2)
+    """Words of the corpus."""
+    tokens: int = Field(ge=1)
+    """Labelled tokens: all of the training split but the last."""
+    shard_tokens: int = Field(ge=1)
+    """Tokens a shard; the last shard may have fewer."""
+
+    @property
+    def shards(self) -> int:
+        """Number of shards."""
+        return -(-self.tokens // self.shard_tokens)
+
+    def span(self, shard: int) -> range:
+        """Which tokens a shard labels."""
+        low = shard * self.shard_tokens
+        return range(low, min(low + self.shard_tokens, self.tokens))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The smallest type that holds the words' ids."""
+        return np.dtype(np.min_scalar_type(self.vocabulary - 1))
+
+    def describe(self) -> str:
+        """Name the kind of labels in two words."""
+        return f"top {self.count}" if self.method == "top-k" else f"{self.count} sampled"
+
+
+class Summary(Record):
+    """What is known of labels when all are there."""
+
+    hits: int = Field(ge=0)
+    """Tokens whose true next word is among the labels."""
+    mass: float
+    """Sum over all tokens of the probability that the teacher gives to the labelled words."""
+    fingerprint: str
+    """One hash of the settings and all shards."""
+
+
+class Manifest(Record):
+    """The settings, and the summary once the labels are complete."""
+
+    format: Literal["micronet-soft-labels"] = "micronet-soft-labels"
+    """Marks the file as ours."""
+    version: Literal[1] = 1
+    """Of the folder's layout."""
+    settings: Settings
+    """What the labels are."""
+    summary: Summary | None
+    """Nothing while shards are missing."""
+
+    def save(self, folder: Path) -> None:
+        """Write the manifest."""
+        write_text(folder / MANIFEST, self.model_dump_json(indent=2) + "\n")
+
+    @classmethod
+    def load(cls, folder: Path) -> "Manifest":
+        """Read the manifest of a folder, strictly."""
+        try:
+            return cls.model_validate_json((folder / MANIFEST).read_bytes(), strict=True)
+        except (FileNotFoundError, NotADirectoryError):
+            raise LabelsError(
+                f"{folder} holds no soft labels, it has no {MANIFEST}: make them with "
+                f"micronet soft-labels RUN --out {folder}"
+            ) from None
+        except ValidationError as error:
+            finding = error.errors()[0]
+            where = ".".join(map(str, finding["loc"])) or "the file"
+            raise LabelsError(
+                f"{folder / MANIFEST} is damaged or not of soft labels ({where}: "
+                f"{finding['msg'].lower()}): give a folder that micronet soft-labels wrote"
+            ) from None

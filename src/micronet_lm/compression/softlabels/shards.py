@@ -1,0 +1,108 @@
+"""One shard: labels of a stretch of tokens, as NumPy files that appear one by one, complete.
+
+`00007.ids.npy` (n, K) has the words, `00007.probabilities.npy` (n, K) the half-precision
+probabilities of `top-k` labels (`sampled` ones all weigh 1/K), and `00007.json`, written last,
+the counts and hashes: a shard without it is not finished.
+"""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from micronet_lm.compression.softlabels.manifest import Record, Settings
+from micronet_lm.corpus.npy import npy_header
+from micronet_lm.errors import LabelsError
+from micronet_lm.files import replacing, write_text
+
+HALF = np.dtype(np.float16)
+
+IDS, PROBABILITIES = "ids", "probabilities"
+
+
+class ShardRecord(Record):
+    """What a finished shard tells of itself."""
+
+    hits: int
+    """Tokens whose true next word is among the labels."""
+    mass: float
+    """Sum of the probability that the teacher gives to the labelled words."""
+    sha256: dict[str, str]
+    """The hash of each of its arrays' files."""
+
+
+def arrays(settings: Settings) -> dict[str, np.dtype[Any]]:
+    """Name a shard's arrays with the types of their values."""
+    with_values = {PROBABILITIES: HALF} if settings.method == "top-k" else {}
+    return {IDS: settings.dtype, **with_values}
+
+
+def write_shard(
+    folder: Path, number: int, values: dict[str, NDArray[Any]], *, hits: int, mass: float
+) -> None:
+    """Write a shard's arrays, then its record."""
+    hashes = {}
+    for name, array in values.items():
+        header, body = npy_header(array.dtype, *array.shape), np.ascontiguousarray(array).data
+        digest = hashlib.sha256(header)
+        digest.update(body)
+        hashes[name] = digest.hexdigest()
+        place = _array_file(folder, number, name)
+        with replacing(place) as temporary, temporary.open("wb") as file:
+            file.write(header)
+            file.write(body)
+    record = ShardRecord(hits=hits, mass=mass, sha256=hashes)
+    write_text(_record_file(folder, number), record.model_dump_json() + "\n")
+
+
+def is_finished(folder: Path, number: int) -> bool:
+    """Whether a shard is there, complete."""
+    return _record_file(folder, number).is_file()
+
+
+def read_record(folder: Path, number: int) -> ShardRecord:
+    """Read what a finished shard tells of itself."""
+    path = _record_file(folder, number)
+    try:
+        return ShardRecord.model_validate_json(path.read_bytes(), strict=True)
+    except (OSError, ValidationError) as error:
+        raise _damaged(path, str(error).splitlines()[0]) from None
+
+
+def open_array(folder: Path, settings: Settings, number: int, name: str) -> NDArray[Any]:
+    """Map an array (n, K) of a shard from disk, after a look at its header and size."""
+    path = _array_file(folder, number, name)
+    dtype, shape = arrays(settings)[name], (len(settings.span(number)), settings.count)
+    header = npy_header(dtype, *shape)
+    try:
+        with path.open("rb") as file:
+            same = file.read(len(header)) == header
+        size = path.stat().st_size
+    except FileNotFoundError:
+        raise _damaged(path, "missing") from None
+    if not same or size != len(header) + shape[0] * shape[1] * dtype.itemsize:
+        raise _damaged(path, f"not {shape[0]:,} x {shape[1]} values of type {dtype}")
+    return np.memmap(path, dtype=dtype, mode="r", offset=len(header), shape=shape)
+
+
+def leftovers(folder: Path) -> list[Path]:
+    """Files of a writer that was killed."""
+    return [*folder.glob(".*.npy.*.tmp"), *folder.glob(".*.json.*.tmp")]
+
+
+def _array_file(folder: Path, number: int, name: str) -> Path:
+    return folder / f"{number:05}.{name}.npy"
+
+
+def _record_file(folder: Path, number: int) -> Path:
+    return folder / f"{number:05}.json"
+
+
+def _damaged(path: Path, why: str) -> LabelsError:
+    return LabelsError(
+        f"{path} does not fit its manifest ({why}): delete the folder and make the soft labels "
+        "again with micronet soft-labels"
+    )

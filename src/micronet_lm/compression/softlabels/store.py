@@ -1,0 +1,138 @@
+"""Soft labels as training reads them: windows of memory-mapped shards, in step with the text."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from micronet_lm.compression.softlabels.manifest import Manifest, Settings, Summary
+from micronet_lm.compression.softlabels.shards import (
+    IDS,
+    PROBABILITIES,
+    arrays,
+    open_array,
+    read_record,
+)
+from micronet_lm.config import DistillConfig
+from micronet_lm.corpus import Corpus
+from micronet_lm.errors import LabelsError
+
+
+class Labels(NamedTuple):
+    """The labels of a batch's tokens."""
+
+    words: NDArray[np.int64]
+    """(B, T, K) the words that the teacher expects next."""
+
+    weights: NDArray[np.float32]
+    """(B, T, K) how much it expects each; not normalized."""
+
+
+class SoftLabels:
+    """A complete folder of soft labels; opening it costs a look at every file's header."""
+
+    def __init__(self, path: Path, settings: Settings, summary: Summary) -> None:
+        self.path, self.settings, self.summary = path, settings, summary
+        self._arrays = {
+            name: [open_array(path, settings, n, name) for n in range(settings.shards)]
+            for name in arrays(settings)
+        }
+
+    @classmethod
+    def open(cls, path: Path | str) -> "SoftLabels":
+        """Open a folder that `micronet soft-labels` has finished."""
+        path = Path(path)
+        manifest = Manifest.load(path)
+        if manifest.summary is None:
+            raise LabelsError(
+                f"the soft labels {path} are not finished: the micronet soft-labels command that "
+                "began them goes on with them"
+            )
+        return cls(path, manifest.settings, manifest.summary)
+
+    @property
+    def fingerprint(self) -> str:
+        """One hash of all labels and what they were made from."""
+        return self.summary.fingerprint
+
+    def windows(self, starts: Sequence[int], length: int, count: int | None = None) -> Labels:
+        """Read the labels of `length` tokens from each start on; the first `count` of each token.
+
+        Label i says what follows token i, so a batch's labels begin where its inputs begin.
+        """
+        count = self.settings.count if count is None else count
+        words = self._windows(IDS, starts, length, count).astype(np.int64)
+        if self.settings.method == "sampled":
+            return Labels(words, np.full(words.shape, 1 / count, dtype=np.float32))
+        return Labels(words, self._windows(PROBABILITIES, starts, length, count).astype(np.float32))
+
+    def check_corpus(self, corpus: Corpus) -> None:
+        """Refuse a corpus that the labels were not made for."""
+        settings = self.settings
+        words, tokens = len(corpus.vocabulary), corpus.tokens("train") - 1
+        if settings.vocabulary != words:
+            raise LabelsError(
+                f"the soft labels {self.path} have another vocabulary: {settings.vocabulary:,} "
+                f"words, but {corpus.path} has {words:,}; make labels from this corpus"
+            )
+        if settings.tokens != tokens:
+            raise LabelsError(
+                f"the soft labels {self.path} have another length: {settings.tokens:,} tokens, "
+                f"but the training split of {corpus.path} needs {tokens:,}; make labels from this "
+                "corpus"
+            )
+        if settings.corpus != corpus.fingerprint:
+            raise LabelsError(
+                f"the soft labels {self.path} are of another corpus (fingerprint "
+                f"{settings.corpus[:12]}, that of {corpus.path} is {corpus.fingerprint[:12]}); "
+                "make labels from this corpus"
+            )
+        # Labels that stand beside the wrong tokens would teach nonsense without a complaint.
+        span = settings.span(0)
+        following = corpus.split("train")[span.start + 1 : span.stop + 1]
+        hits = int((self._arrays[IDS][0] == following[:, None]).any(axis=1).sum())
+        if hits != read_record(self.path, 0).hits:
+            raise LabelsError(
+                f"the soft labels {self.path} do not stand beside their tokens ({hits:,} true "
+                f"words among the first shard's labels, not {read_record(self.path, 0).hits:,}); "
+                "delete the folder and make them again"
+            )
+
+    def check_recipe(self, config: DistillConfig) -> None:
+        """Refuse a recipe that asks for other labels."""
+        settings = self.settings
+        few = config.count > settings.count
+        if (
+            config.method != settings.method
+            or few
+            or (settings.method == "sampled" and config.count != settings.count)
+        ):
+            wanted = (
+                f"top {config.top_k}" if config.method == "top-k" else f"{config.samples} sampled"
+            )
+            raise LabelsError(
+                f"the soft labels {self.path} are the {settings.describe()} words, but the recipe "
+                f"asks for the {wanted}; set distill.method and its number, or make other labels"
+            )
+
+    @cached_property
+    def bytes(self) -> int:
+        """The size of all arrays."""
+        return sum(array.nbytes for shards in self._arrays.values() for array in shards)
+
+    def _windows(self, name: str, starts: Sequence[int], length: int, count: int) -> NDArray[Any]:
+        size, shards = self.settings.shard_tokens, self._arrays[name]
+        windows = np.empty((len(starts), length, count), dtype=shards[0].dtype)
+        for window, start in zip(windows, starts, strict=True):
+            if not 0 <= start <= self.settings.tokens - length:
+                raise IndexError(f"labels {start} to {start + length} of {self.settings.tokens}")
+            done = 0
+            while done < length:
+                shard, place = divmod(start + done, size)
+                part = shards[shard][place : place + length - done, :count]
+                window[done : done + len(part)] = part
+                done += len(part)
+        return windows

@@ -1,0 +1,81 @@
+"""The teacher's distribution along a stretch of text, whoever reads the rest of it.
+
+A stretch does not depend on what was computed before it: the teacher first reads again as much text
+as a hidden state and the cache can reach, then the stretch itself, both in chunks of a fixed grid.
+So the numbers are the same to the bit from one process, from several, and after a kill. What is
+read again is L(C − 1) tokens, and with a cache its size more.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from micronet_lm.model import LanguageModel, Memory
+from micronet_lm.training.evaluation import CHUNK
+
+PIECE_BYTES = 16 << 20
+"""Largest block of the distribution, tokens × vocabulary in fp32, at one time.
+
+Above half of what the C library keeps (see `training.memory`) every block, and its running sums in
+fp64, would be fresh memory from the system: 64 MB are half as fast.
+"""
+
+
+class Piece(NamedTuple):
+    """What the teacher expects after some tokens."""
+
+    place: int
+    """Place of the first of them in the text."""
+
+    distribution: Tensor
+    """(N, V) probabilities of the next word."""
+
+    following: Tensor
+    """(N) the word that really follows."""
+
+
+@torch.inference_mode()
+def distributions(
+    teacher: LanguageModel, ids: NDArray[np.unsignedinteger], span: range
+) -> Iterator[Piece]:
+    """Yield the distributions after the tokens of a span, in pieces of bounded size."""
+    device = next(teacher.parameters()).device
+    cache = 0 if teacher.cache is None else teacher.cache.size
+    first = max(0, span.start - (teacher.config.reach - 1) - cache)
+    rows = max(1, PIECE_BYTES // (4 * teacher.config.bounds[-1]))
+    state, memory = None, None
+    edges = [*range(first, span.start, CHUNK), *range(span.start, span.stop, CHUNK), span.stop]
+    for low, high in pairwise(edges):
+        words = torch.from_numpy(ids[low : high + 1].astype(np.int64)).to(device)
+        hidden, state = teacher(words[None, :-1], state)  # (1, T, D)
+        following = words[None, 1:]
+        if low < span.start:
+            memory = teacher.remember(memory, hidden, following)
+            continue
+        for begin in range(0, high - low, rows):
+            part = slice(begin, min(begin + rows, high - low))
+            yield _piece(teacher, low + begin, hidden[:, part], following[:, part], memory)
+            memory = teacher.remember(memory, hidden[:, part], following[:, part])
+
+
+def _piece(
+    teacher: LanguageModel, place: int, hidden: Tensor, following: Tensor, memory: Memory | None
+) -> Piece:
+    logs = teacher.log_distribution(hidden, following, memory)
+    return Piece(place, logs[0].exp_(), following[0])
+
+
+def fingerprint_of(model: LanguageModel) -> str:
+    """Give one hash of a model's weights, shape and cache."""
+    size = 0 if model.cache is None else model.cache.size
+    digest = hashlib.sha256(f"{model.config.model_dump_json()} cache {size}\n".encode())
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().data)
+    return digest.hexdigest()

@@ -1,0 +1,243 @@
+"""One pass of the teacher over the training split, shard by shard; several processes share them.
+
+A shard's bytes do not depend on who writes it, so a pass that was killed goes on with the shards
+that are missing and ends as if nothing had happened.
+"""
+
+import hashlib
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from micronet_lm.compression.softlabels.choosing import Chosen, covered, sampled, top_k
+from micronet_lm.compression.softlabels.manifest import (
+    MANIFEST,
+    Manifest,
+    Method,
+    Settings,
+    Summary,
+)
+from micronet_lm.compression.softlabels.shards import (
+    HALF,
+    IDS,
+    PROBABILITIES,
+    arrays,
+    is_finished,
+    leftovers,
+    read_record,
+    write_shard,
+)
+from micronet_lm.compression.softlabels.teacher import Piece, distributions, fingerprint_of
+from micronet_lm.corpus import Corpus
+from micronet_lm.errors import LabelsError, UsageError
+from micronet_lm.files import locked
+from micronet_lm.model import LanguageModel
+from micronet_lm.training.evaluation import check_ids
+from micronet_lm.training.loop import make_deterministic
+from micronet_lm.training.memory import keep_freed_memory
+from micronet_lm.training.processes import joined_processes
+from micronet_lm.training.progress_line import ProgressLine
+
+SHARD_TOKENS = 1 << 17
+"""Tokens a shard: some 20 MB, and no more than minutes of work lost by a kill."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What the pass found."""
+
+    tokens: int
+    """Labelled tokens."""
+    hit_share: float
+    """How often the true next word is among the labels."""
+    mass: float
+    """Mean probability that the teacher gives to the labelled words."""
+    shards: int
+    """Number of shards."""
+    bytes: int
+    """Size of the labels on disk."""
+    seconds: float
+    """Time that this sitting took."""
+    tokens_per_second: float
+    """Tokens a second that this sitting labelled, all processes together."""
+    fingerprint: str
+    """One hash of all labels."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain values for a JSON object."""
+        return asdict(self)
+
+
+def write_soft_labels(
+    teacher: LanguageModel,
+    corpus: Corpus,
+    folder: Path,
+    *,
+    method: Method = "top-k",
+    count: int = 30,
+    seed: int = 0,
+    shard_tokens: int = SHARD_TOKENS,
+    quiet: bool = False,
+) -> Report:
+    """Label every token of the training split; go on where an earlier call was killed.
+
+    Under `torchrun` every process calls this and writes its own shards. A folder that holds labels
+    of another teacher, corpus or kind is refused.
+    """
+    ids = corpus.split("train")
+    check_ids(ids, teacher.config)
+    words = teacher.config.bounds[-1]
+    if method == "top-k" and count > words:
+        raise UsageError(
+            f"the top {count:,} of {words:,} words cannot be taken; ask for fewer with --top-k"
+        )
+    settings = Settings(
+        method=method,
+        count=count,
+        seed=seed if method == "sampled" else 0,
+        teacher=fingerprint_of(teacher),
+        corpus=corpus.fingerprint,
+        vocabulary=words,
+        tokens=len(ids) - 1,
+        shard_tokens=shard_tokens,
+    )
+    make_deterministic()
+    keep_freed_memory()
+    begin = time.perf_counter()
+    with (
+        joined_processes() as processes,
+        _claimed(folder, settings) if processes.leads else nullcontext(),
+    ):
+        processes.share(0.0)  # the folder is the leader's now
+        missing = [n for n in range(settings.shards) if not is_finished(folder, n)]
+        processes.share(0.0)  # all know what is missing before anybody writes
+        own = missing[processes.rank :: processes.count]
+        quiet = quiet or not processes.leads
+        _write_shards(teacher.to(processes.device), ids, folder, settings, own, quiet=quiet)
+        processes.mean([0.0])  # everybody's shards are there
+        summary = _summary(folder, settings)
+        if processes.leads and missing:
+            Manifest(settings=settings, summary=summary).save(folder)
+    seconds = time.perf_counter() - begin
+    size = sum(dtype.itemsize for dtype in arrays(settings).values())
+    return Report(
+        tokens=settings.tokens,
+        hit_share=summary.hits / settings.tokens,
+        mass=summary.mass / settings.tokens,
+        shards=settings.shards,
+        bytes=settings.tokens * count * size,
+        seconds=seconds,
+        tokens_per_second=sum(len(settings.span(n)) for n in missing) / seconds,
+        fingerprint=summary.fingerprint,
+    )
+
+
+def _write_shards(
+    teacher: LanguageModel,
+    ids: NDArray[np.unsignedinteger],
+    folder: Path,
+    settings: Settings,
+    numbers: Sequence[int],
+    *,
+    quiet: bool,
+) -> None:
+    """Write some shards, and tell how it goes."""
+    training = teacher.training
+    teacher.eval()
+    done, hits, mass, begin = 0, 0, 0.0, time.monotonic()
+    total = sum(len(settings.span(n)) for n in numbers)
+    with ProgressLine(total, quiet=quiet) as line:
+        for number in numbers:
+            shard = _Shard(settings, number)
+            for piece in distributions(teacher, ids, settings.span(number)):
+                found, mass_found = shard.add(piece)
+                done, hits, mass = done + len(piece.following), hits + found, mass + mass_found
+                pace = done / max(1e-9, time.monotonic() - begin)
+                text = f"true word among the labels {hits / done:.1%}  mass {mass / done:.1%}"
+                line.report(done, f"{text}  {pace:,.0f} tokens/s", what="token")
+            write_shard(folder, number, shard.values, hits=shard.hits, mass=shard.mass)
+    teacher.train(training)
+
+
+class _Shard:
+    """The labels of a stretch of tokens while they come."""
+
+    def __init__(self, settings: Settings, number: int) -> None:
+        self._settings, self._span = settings, settings.span(number)
+        shape = (len(self._span), settings.count)
+        self.values = {name: np.empty(shape, dtype) for name, dtype in arrays(settings).items()}
+        self.hits, self.mass = 0, 0.0
+        # A token's draws follow from the seed and its place, whoever asks for them.
+        self._shifts = np.random.default_rng([settings.seed, number]).random(len(self._span))
+
+    def add(self, piece: Piece) -> tuple[int, float]:
+        """Take the labels of some tokens; return how many are right, and their mass."""
+        low = piece.place - self._span.start
+        part = slice(low, low + len(piece.following))
+        chosen = self._choose(piece, part)
+        self.values[IDS][part] = chosen.words.cpu().numpy()
+        if PROBABILITIES in self.values:
+            self.values[PROBABILITIES][part] = chosen.probabilities.cpu().numpy().astype(HALF)
+        hits = int((chosen.words == piece.following.unsqueeze(1)).any(dim=1).sum())
+        mass = float(covered(chosen).sum(dtype=torch.float64))
+        self.hits, self.mass = self.hits + hits, self.mass + mass
+        return hits, mass
+
+    def _choose(self, piece: Piece, part: slice) -> Chosen:
+        if self._settings.method == "top-k":
+            return top_k(piece.distribution, self._settings.count)
+        shifts = torch.from_numpy(self._shifts[part]).to(piece.distribution.device)
+        return sampled(piece.distribution, self._settings.count, shifts)
+
+
+def _summary(folder: Path, settings: Settings) -> Summary:
+    """Put together what the shards tell."""
+    records = [read_record(folder, number) for number in range(settings.shards)]
+    digest = hashlib.sha256(settings.model_dump_json().encode())
+    for record in records:
+        digest.update(record.model_dump_json().encode())
+    return Summary(
+        hits=sum(record.hits for record in records),
+        mass=sum(record.mass for record in records),
+        fingerprint=digest.hexdigest(),
+    )
+
+
+@contextmanager
+def _claimed(folder: Path, settings: Settings) -> Iterator[None]:
+    """Make the folder ours for the time of writing; refuse one that holds something else."""
+    if folder.is_file():
+        raise LabelsError(f"{folder} is a file: give --out a folder that does not exist yet")
+    strange = [p.name for p in folder.glob("*")] if folder.is_dir() else []
+    if MANIFEST in strange:
+        there = Manifest.load(folder).settings
+        changed = [key for key, value in there if value != getattr(settings, key)]
+        if changed:
+            raise LabelsError(
+                f"{folder} holds soft labels with another {', '.join(changed)} "
+                f"({getattr(there, changed[0])}, not {getattr(settings, changed[0])}): give "
+                "another --out, or delete the folder"
+            )
+    elif strange:
+        raise LabelsError(
+            f"{folder} holds {min(strange)!r}, which is no part of soft labels: give --out an "
+            "empty folder or one that does not exist yet"
+        )
+    try:
+        with locked(folder):
+            for leftover in leftovers(folder):
+                leftover.unlink()
+            if MANIFEST not in strange:
+                Manifest(settings=settings, summary=None).save(folder)
+            yield
+    except BlockingIOError:
+        raise LabelsError(
+            f"another process is writing to {folder}; wait for it or choose another --out"
+        ) from None
