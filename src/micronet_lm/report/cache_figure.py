@@ -66,7 +66,7 @@ def _panel(axes: Axes, effect: CacheEffect, difference: Difference, new_words: f
         shares.set_ylabel("cumulative bin size (share of tokens)", color="tab:red")
         shares.tick_params(colors="tab:red")
     axes.grid(visible=True, alpha=0.25)
-    axes.legend(loc="lower right", bbox_to_anchor=(1, 0.05), frameon=False, fontsize=8)
+    axes.legend(loc="upper left", frameon=False, fontsize=8)
 
 
 def _scaled(factor: float) -> Callable[[Any], Any]:
