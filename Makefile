@@ -36,6 +36,7 @@ format: $(READY)  ## put the sources in order
 benchmark: $(READY)  ## the side-by-side measurements (minutes)
 	$(BIN)/python benchmarks/corpus.py
 	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/distillation.py
 
 clean:  ## remove what was made, but no runs and no data
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

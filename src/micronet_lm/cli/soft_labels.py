@@ -16,7 +16,8 @@ _EXAMPLE = """examples:
   torchrun --nproc-per-node 2 -m micronet_lm soft-labels runs/teacher --out labels/top-30
 
 Killed or interrupted, the same command goes on after the last finished shard, to the same bytes.
-Under torchrun each process writes its own shards. Next: micronet distill.
+Under torchrun each process writes its own shards, to the same bytes as one process with as many
+threads (OMP_NUM_THREADS) as each of them. Next: micronet distill.
 """
 
 

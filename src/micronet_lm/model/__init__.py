@@ -10,7 +10,8 @@ Notation, the same in every file of this room:
 `D`   width of the hidden states (d_model)
 `E`   width of a bin's embedding
 `H`   attention heads
-`K`   width of a head's queries and keys (d_k); for values d_v
+`K`   width of a head's queries and keys (d_k); for values d_v. In the softmax and the
+      cache: words a token whose probabilities are asked for
 `C`   tokens that one layer attends to, the current one included
 `M`   activations that the cache remembers of a text so far, at most its size n
 `P`   tokens before the current one that a layer attends to: C − 1

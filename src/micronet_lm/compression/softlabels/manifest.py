@@ -18,6 +18,11 @@ MANIFEST = "manifest.json"
 Method = Literal["top-k", "sampled"]
 
 
+def describe(method: Method, count: int) -> str:
+    """Name a kind of labels in two words."""
+    return f"top {count}" if method == "top-k" else f"{count} sampled"
+
+
 class Record(BaseModel):
     """Base of what stands in JSON files: immutable, no unknown keys."""
 
@@ -58,10 +63,6 @@ class Settings(Record):
     def dtype(self) -> np.dtype[Any]:
         """The smallest type that holds the words' ids."""
         return np.dtype(np.min_scalar_type(self.vocabulary - 1))
-
-    def describe(self) -> str:
-        """Name the kind of labels in two words."""
-        return f"top {self.count}" if self.method == "top-k" else f"{self.count} sampled"
 
 
 class Summary(Record):

@@ -1,14 +1,13 @@
 """Soft labels as training reads them: windows of memory-mapped shards, in step with the text."""
 
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from micronet_lm.compression.softlabels.manifest import Manifest, Settings, Summary
+from micronet_lm.compression.softlabels.manifest import Manifest, Settings, Summary, describe
 from micronet_lm.compression.softlabels.shards import (
     IDS,
     PROBABILITIES,
@@ -94,34 +93,28 @@ class SoftLabels:
         span = settings.span(0)
         following = corpus.split("train")[span.start + 1 : span.stop + 1]
         hits = int((self._arrays[IDS][0] == following[:, None]).any(axis=1).sum())
-        if hits != read_record(self.path, 0).hits:
+        if hits != (recorded := read_record(self.path, 0).hits):
             raise LabelsError(
                 f"the soft labels {self.path} do not stand beside their tokens ({hits:,} true "
-                f"words among the first shard's labels, not {read_record(self.path, 0).hits:,}); "
+                f"words among the first shard's labels, not {recorded:,}); "
                 "delete the folder and make them again"
             )
 
     def check_recipe(self, config: DistillConfig) -> None:
         """Refuse a recipe that asks for other labels."""
         settings = self.settings
-        few = config.count > settings.count
-        if (
-            config.method != settings.method
-            or few
-            or (settings.method == "sampled" and config.count != settings.count)
-        ):
-            wanted = (
-                f"top {config.top_k}" if config.method == "top-k" else f"{config.samples} sampled"
-            )
+        # The likeliest few of the top k are themselves a top k; a part of the draws is biased.
+        enough = (
+            config.count <= settings.count
+            if settings.method == "top-k"
+            else config.count == settings.count
+        )
+        if config.method != settings.method or not enough:
             raise LabelsError(
-                f"the soft labels {self.path} are the {settings.describe()} words, but the recipe "
-                f"asks for the {wanted}; set distill.method and its number, or make other labels"
+                f"the soft labels {self.path} are the {describe(settings.method, settings.count)} "
+                f"words, but the recipe asks for the {describe(config.method, config.count)}; set "
+                "distill.method and its number, or make other labels"
             )
-
-    @cached_property
-    def bytes(self) -> int:
-        """The size of all arrays."""
-        return sum(array.nbytes for shards in self._arrays.values() for array in shards)
 
     def _windows(self, name: str, starts: Sequence[int], length: int, count: int) -> NDArray[Any]:
         size, shards = self.settings.shard_tokens, self._arrays[name]
