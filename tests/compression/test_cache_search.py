@@ -191,7 +191,7 @@ def test_mistakes(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
             "holds a run that was trained",
         ),
         (["search-cache", str(tmp_path)], 1, "is not a run"),
-        (["train", "--resume", str(tmp_path / "s")], 1, "is the result of a cache search"),
+        (["train", "--resume", str(tmp_path / "s")], 1, "is a result that is not trained further"),
         (["evaluate", str(run.path), "--train.steps", "3"], 2, "only the cache can be changed"),
         (["evaluate", str(run.path), "--cache.lam", "2"], 2, "cache.lam = 2: input should be less"),
     ):

@@ -12,8 +12,10 @@ from micronet_lm.cli import (
     distill,
     evaluate,
     presets,
+    prune,
     reproduce,
     search_cache,
+    sensitivity,
     soft_labels,
     train,
 )
@@ -76,17 +78,9 @@ def _parser() -> argparse.ArgumentParser:
         "--version", action="version", version=f"micronet {micronet_lm.__version__}"
     )
     verbs = parser.add_subparsers(metavar="VERB", required=True)
-    every = (
-        corpus,
-        presets,
-        train,
-        soft_labels,
-        distill,
-        search_cache,
-        evaluate,
-        account,
-        reproduce,
-    )
-    for verb in every:
+    for verb in (
+        *(corpus, presets, train, soft_labels, distill, sensitivity, prune, search_cache),
+        *(evaluate, account, reproduce),
+    ):
         verb.add(verbs)
     return parser

@@ -65,12 +65,12 @@ def _run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--size {size} must be at least 1 activation")
 
     from micronet_lm.compression import Point, Surface, search_cache, write_searched_run
-    from micronet_lm.compression.searched_run import check_place, search_as_json
+    from micronet_lm.compression.searched_run import search_as_json
     from micronet_lm.training import Run, perplexity
 
     run = Run.open(arguments.target)
     out = arguments.out or run.path / f"searched-{size}"
-    check_place(out)
+    Run(out).check_place()
     corpus = run.corpus(arguments.corpus)
     ids = corpus.split(arguments.split)
     model = run.model(arguments.checkpoint)

@@ -17,6 +17,7 @@ from micronet_lm.config.sections import (
     DistillConfig,
     HebbianConfig,
     ModelConfig,
+    PruneConfig,
     Recipe,
     TrainConfig,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "DistillConfig",
     "HebbianConfig",
     "ModelConfig",
+    "PruneConfig",
     "Recipe",
     "TrainConfig",
     "changed_keys",

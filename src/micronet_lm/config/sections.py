@@ -244,6 +244,25 @@ class DistillConfig(Section):
         return self.top_k if self.method == "top-k" else self.samples
 
 
+class PruneConfig(Section):
+    """Gradual pruning of a trained model while it is trained further (section 4.2)."""
+
+    sparsity: float = Field(default=0.358, ge=0.0, lt=1.0)
+    """Share of all matrices' weights that are zero in the end (ρ)."""
+
+    initial_sparsity: float = Field(default=0.16, ge=0.0, lt=1.0)
+    """Share that is removed before the first step (ρ_0), but no more than in the end."""
+
+    allocation: Literal["sensitivity", "uniform"] = "sensitivity"
+    """By every matrix's `sensitivity`, or `uniform`: the same share of each."""
+
+    steps: int | None = Field(default=None, ge=1)
+    """Steps over which the sparsity rises; all steps of the run when left out."""
+
+    every: int = Field(default=1000, ge=1)
+    """Steps between two removals."""
+
+
 class Recipe(Section):
     """Everything that makes a model. A section that is absent switches its technique off."""
 
@@ -265,6 +284,9 @@ class Recipe(Section):
     distill: DistillConfig | None = None
     """The teacher's part in the training; absent means none."""
 
+    prune: PruneConfig | None = None
+    """Gradual pruning; absent means none."""
+
     @field_validator("cache")
     @classmethod
     def _an_empty_cache_is_none(cls, cache: CacheConfig | None) -> CacheConfig | None:
@@ -284,6 +306,10 @@ class Recipe(Section):
             raise ValueError(
                 f"corpus.max_vocabulary {limit} is not above the last of model.cutoffs {cutoffs};"
                 " raise it or lower the cutoffs"
+            )
+        if self.prune and self.prune.steps and self.prune.steps > self.train.steps:
+            raise ValueError(
+                f"prune.steps {self.prune.steps} must not exceed the {self.train.steps} train.steps"
             )
         return self
 

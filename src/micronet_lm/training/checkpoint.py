@@ -51,12 +51,13 @@ class Checkpoint:
 
     def part(self, prefix: str) -> dict[str, Tensor]:
         """Return the tensors whose names begin with `prefix.`, without it."""
-        lead = prefix + "."
-        return {
-            name.removeprefix(lead): tensor
-            for name, tensor in self.tensors.items()
-            if name.startswith(lead)
-        }
+        return part_of(self.tensors, prefix)
+
+
+def part_of(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """Return the tensors whose names begin with `prefix.`, without it."""
+    lead = prefix + "."
+    return {name.removeprefix(lead): t for name, t in tensors.items() if name.startswith(lead)}
 
 
 def write_checkpoint(path: Path, tensors: Mapping[str, Tensor], progress: Progress) -> None:

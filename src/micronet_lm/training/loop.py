@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from micronet_lm.config import Recipe, TrainConfig
 from micronet_lm.corpus import Corpus
@@ -53,6 +54,7 @@ def train(
     objective: Objective = next_word_loss,
     plugins: Sequence[Plugin] = (),
     inputs: Mapping[str, Input] | None = None,
+    inherited: Mapping[str, Tensor] | None = None,
     amend: bool = False,
     quiet: bool = False,
 ) -> Outcome:
@@ -60,15 +62,21 @@ def train(
 
     `recipe.model.vocabulary` must be the corpus's. The recipe says whether there is a cache and a
     Hebbian update; what else is to act comes with `plugins`. A new run begins with `model`, or
-    with fresh weights. It remembers what it is made of: a folder that holds a run with another
-    recipe, corpus or other of the `inputs` is refused; with `amend`, those keys of `train` that a
-    run can change on its way may differ. Ctrl-C saves and returns an unfinished outcome. Under
-    `torchrun` every process calls this and gets the same outcome.
+    with fresh weights, and with what is `inherited` from the plug-ins of the model's own run. It
+    remembers what it is made of: a folder that holds a run with another recipe, corpus or other
+    of the `inputs` is refused; with `amend`, those keys of `train` that a run can change on its
+    way may differ. Ctrl-C saves and returns an unfinished outcome. Under `torchrun` every process
+    calls this and gets the same outcome.
     """
     if recipe.distill and objective is next_word_loss:
         raise ConfigError(
             "the recipe has a section distill, which needs a teacher's soft labels: "
             "micronet distill RECIPE --labels DIR --out RUN"
+        )
+    if recipe.prune and not plugins:
+        raise ConfigError(
+            "the recipe has a section prune, which needs a trained run: "
+            "micronet prune RUN --out DIR"
         )
     make_deterministic()
     keep_freed_memory()
@@ -82,7 +90,7 @@ def train(
         # What the recipe asks for acts first: masks, for one, must hold after everything else.
         hebbian = [Hebbian(recipe.hebbian)] if recipe.hebbian else []
         every = [*hebbian, *plugins]
-        trainer = Trainer(run, recipe, corpus, processes, objective, every, model)
+        trainer = Trainer(run, recipe, corpus, processes, objective, every, model, inherited)
         if processes.leads:  # only now: what cannot begin leaves no trace
             run.begin(recipe, corpus, inputs)
         with (

@@ -87,6 +87,13 @@ class Plugin:
         `hidden` (B, T, D) and `batch` are what the step's loss was computed from.
         """
 
+    def settled(self, step: int) -> bool:
+        """Whether the model after `step` steps is of the kind that the run is to give.
+
+        The best model is chosen among such only.
+        """
+        return True
+
     def numbers(self) -> dict[str, float]:
         """Return what the metrics should report beside the loss."""
         return {}

@@ -15,7 +15,13 @@ from micronet_lm.corpus import Corpus
 from micronet_lm.errors import ConfigError, RunError
 from micronet_lm.files import locked, write_text
 from micronet_lm.model import LanguageModel
-from micronet_lm.training.checkpoint import load_model, read_checkpoint
+from micronet_lm.training.checkpoint import (
+    Progress,
+    load_model,
+    model_tensors,
+    read_checkpoint,
+    write_checkpoint,
+)
 
 FIXED = {"train.batch", "train.window", "train.sampling", "train.seed"}
 """Keys of `train` that a run keeps from its first step on: they say which text comes when."""
@@ -54,9 +60,9 @@ class Run:
         return self.path / "recipe.yaml"
 
     @property
-    def search_file(self) -> Path:
-        """The cache search that this folder is the result of, if it is one."""
-        return self.path / "search.json"
+    def result_file(self) -> Path:
+        """Names the verb that made this folder, if it was no training."""
+        return self.path / "result.json"
 
     @classmethod
     def open(cls, path: Path) -> "Run":
@@ -80,10 +86,10 @@ class Run:
 
         With `amend`, what a run can change on its way is left out of the comparison.
         """
-        if self.search_file.is_file():
+        if self.result_file.is_file():
             raise RunError(
-                f"{self.path} is the result of a cache search and not trained further; "
-                "train the run that was searched, or choose another --out"
+                f"{self.path} is a result that is not trained further; train the run that it was "
+                "made from, or choose another --out"
             )
         if not self.recipe_file.is_file():
             return
@@ -117,6 +123,24 @@ class Run:
             reference = {"path": place, "fingerprint": given.fingerprint}
             write_text(self.path / f"{name}.json", json.dumps(reference, indent=2) + "\n")
         write_text(self.recipe_file, dump_recipe(recipe))
+
+    def check_place(self) -> None:
+        """Refuse to put a result where a run was trained."""
+        if self.recipe_file.is_file() and not self.result_file.is_file():
+            raise RunError(f"{self.path} holds a run that was trained; choose another --out")
+
+    def write_result(
+        self, verb: str, recipe: Recipe, corpus: Corpus, model: LanguageModel, progress: Progress
+    ) -> None:
+        """Make this folder a run with a model that a verb made without training."""
+        self.check_place()
+        write_text(self.result_file, json.dumps({"verb": verb}) + "\n")
+        write_checkpoint(self.best, model_tensors(model), progress)
+        self.begin(recipe, corpus)  # last: now it is a run
+
+    def progress(self, which: Literal["best", "last"] = "best") -> Progress:
+        """Read how far the run was at a checkpoint."""
+        return read_checkpoint(self._checkpoint(which), prefix="none").progress
 
     def recipe(self) -> Recipe:
         """Read the run's resolved recipe."""
@@ -154,13 +178,17 @@ class Run:
 
     def model(self, which: Literal["best", "last"] = "best") -> LanguageModel:
         """Build the run's model with the weights of a checkpoint."""
-        path = self.best if which == "best" else self.last
-        if which == "best" and not path.is_file() and self.last.is_file():
-            raise RunError(f"{self.path} has not been evaluated yet; take --checkpoint last")
+        path = self._checkpoint(which)
         recipe = self.recipe()
         model = LanguageModel(recipe.model, recipe.cache)
         load_model(model, read_checkpoint(path, prefix="model."), path)
         return model.eval()
+
+    def _checkpoint(self, which: Literal["best", "last"]) -> Path:
+        path = self.best if which == "best" else self.last
+        if which == "best" and not path.is_file() and self.last.is_file():
+            raise RunError(f"{self.path} has not been evaluated yet; take --checkpoint last")
+        return path
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -178,4 +206,5 @@ class Run:
 
 def resume_command(path: Path, recipe: Recipe) -> str:
     """Say how to go on with a run."""
-    return f"micronet {'distill' if recipe.distill else 'train'} --resume {path}"
+    verb = "prune" if recipe.prune else "distill" if recipe.distill else "train"
+    return f"micronet {verb} --resume {path}"

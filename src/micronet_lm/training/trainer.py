@@ -27,6 +27,7 @@ from micronet_lm.training.checkpoint import (
     Progress,
     load_model,
     model_tensors,
+    part_of,
     read_checkpoint,
     write_checkpoint,
 )
@@ -52,6 +53,7 @@ class Trainer:
         objective: Objective,
         plugins: Sequence[Plugin] = (),
         model: LanguageModel | None = None,
+        inherited: Mapping[str, Tensor] | None = None,
     ) -> None:
         config = recipe.train
         self._rows, rest = divmod(config.batch, processes.count * config.accumulate)
@@ -80,6 +82,8 @@ class Trainer:
         self.model = model.to(processes.device)
         for plugin in plugins:
             plugin.prepare(self.model, processes)
+            if own := part_of(inherited or {}, f"plugin.{plugin.name}"):
+                plugin.load(own)
         self._optimizer = Optimizer(self.model, config)
         self._streams: list[Stream | None] = [None] * config.accumulate
         self.progress = Progress()
@@ -152,7 +156,7 @@ class Trainer:
         return {name: value / progress.pending_steps for name, value in sums.items()}
 
     def evaluate(self) -> Evaluation | None:
-        """Measure the validation split, and keep the model if it is the best so far.
+        """Measure the validation split, and keep the model if it is the best of its kind so far.
 
         The leader evaluates and the other processes wait for its loss; they return nothing.
         """
@@ -163,7 +167,8 @@ class Trainer:
             what = f"step {self.progress.step}: the validation loss ({loss}) is not finite"
             raise self._divergence(what, rate)
         best = self.progress.best_loss
-        if best is None or loss < best:
+        settled = all(plugin.settled(self.progress.step) for plugin in self._plugins)
+        if settled and (best is None or loss < best):
             self.progress = replace(self.progress, best_loss=loss, best_step=self.progress.step)
             if self._processes.leads:
                 write_checkpoint(self._run.best, model_tensors(self.model), self.progress)

@@ -1,0 +1,169 @@
+"""A trained run becomes a sparse one: gradually, while it is trained on, or in one shot."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from micronet_lm.compression.allocation import Allocation, allocate, uniform
+from micronet_lm.compression.distillation import Distillation
+from micronet_lm.compression.gradual_pruning import GradualPruning, prune_once
+from micronet_lm.compression.magnitude import prunable
+from micronet_lm.compression.sensitivity import load_sensitivity
+from micronet_lm.compression.softlabels import SoftLabels
+from micronet_lm.config import PruneConfig, Recipe
+from micronet_lm.corpus import Corpus
+from micronet_lm.errors import ConfigError, RunError
+from micronet_lm.files import write_text
+from micronet_lm.model import LanguageModel
+from micronet_lm.training import Input, Outcome, Run, evaluate, next_word_loss, train
+from micronet_lm.training.checkpoint import read_checkpoint
+
+FILE = "pruning.json"
+"""Every matrix's sparsities, in the folder of a pruned run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How much every matrix is pruned."""
+
+    initial: Allocation
+    """Before the first step."""
+
+    final: Allocation
+    """In the end."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain values for a JSON object."""
+        return {
+            "sparsity": self.final.sparsity,
+            "threshold": self.final.threshold,
+            "initial_sparsity": self.initial.sparsity,
+            "matrices": {
+                name: {"initial": self.initial.sparsities[name], "final": sparsity}
+                for name, sparsity in self.final.sparsities.items()
+            },
+        }
+
+    @classmethod
+    def load(cls, file: Path) -> "Plan":
+        """Read what `as_json` gave."""
+        try:
+            tree = json.loads(file.read_text(encoding="utf-8"))
+            parts = {
+                key: {name: float(entry[key]) for name, entry in tree["matrices"].items()}
+                for key in ("initial", "final")
+            }
+            return cls(
+                initial=Allocation(
+                    threshold=None,
+                    sparsity=tree["initial_sparsity"],
+                    sparsities=parts["initial"],
+                ),
+                final=Allocation(
+                    threshold=tree["threshold"],
+                    sparsity=tree["sparsity"],
+                    sparsities=parts["final"],
+                ),
+            )
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise RunError(f"{file} cannot be read ({error}); prune again") from None
+
+
+def make_plan(model: LanguageModel, config: PruneConfig, analysis: Path) -> Plan:
+    """Share out the sparsity over the matrices; `analysis` is the folder of their sensitivity."""
+    first = min(config.initial_sparsity, config.sparsity)
+    if config.allocation == "uniform":
+        sizes = {name: matrix.numel() for name, matrix in prunable(model).items()}
+        return Plan(initial=uniform(sizes, first), final=uniform(sizes, config.sparsity))
+    sensitivity = load_sensitivity(analysis, model)
+    curves, sizes = sensitivity.curves(), sensitivity.sizes
+    return Plan(
+        initial=allocate(curves, sizes, first), final=allocate(curves, sizes, config.sparsity)
+    )
+
+
+def prune(
+    run: Run,
+    recipe: Recipe,
+    corpus: Corpus,
+    *,
+    source: Run | None = None,
+    plan: Plan | None = None,
+    labels: SoftLabels | None = None,
+    amend: bool = False,
+    quiet: bool = False,
+) -> Outcome:
+    """Train a pruned version of `source`'s best model in `run`, in the one training loop.
+
+    A run that goes on needs neither source nor plan: it remembers both. With `labels` the recipe's
+    distillation stays on. The words' counters of a Hebbian update go on where the source's ended.
+    """
+    config = recipe.prune
+    if config is None:
+        raise ConfigError("the recipe has no section prune; name one of its keys to switch it on")
+    inputs: dict[str, Input] = {}
+    if source is not None:
+        inputs["source"] = Input(path=source.path, fingerprint=_fingerprint(source.best))
+    if plan is None:
+        plan = Plan.load(run.path / FILE)
+    objective: Any = next_word_loss
+    if labels is not None and recipe.distill is not None:
+        labels.check_corpus(corpus)
+        objective = Distillation(labels, recipe.distill, recipe.train.steps)
+        inputs["labels"] = Input(path=labels.path, fingerprint=labels.fingerprint)
+    plugin = GradualPruning(
+        plan.initial.sparsities,
+        plan.final.sparsities,
+        steps=config.steps or recipe.train.steps,
+        every=config.every,
+        record=lambda: write_text(run.path / FILE, json.dumps(plan.as_json(), indent=1) + "\n"),
+    )
+    return train(
+        run,
+        recipe,
+        corpus,
+        model=None if source is None else source.model(),
+        objective=objective,
+        plugins=[plugin],
+        inputs=inputs,
+        inherited=_counters(source, corpus) if source and recipe.hebbian else None,
+        amend=amend,
+        quiet=quiet,
+    )
+
+
+def prune_in_one_shot(
+    run: Run, recipe: Recipe, corpus: Corpus, *, source: Run, plan: Plan
+) -> float:
+    """Remove the weights at once and train nothing; return the validation loss."""
+    run.check_place()
+    model = source.model()
+    prune_once(model, plan.final.sparsities)
+    loss = evaluate(model, corpus.split("valid")).loss
+    write_text(run.path / FILE, json.dumps(plan.as_json(), indent=1) + "\n")
+    progress = replace(source.progress(), best_loss=loss)
+    run.write_result("prune --one-shot", recipe, corpus, model, progress)
+    return loss
+
+
+def _counters(source: Run, corpus: Corpus) -> Mapping[str, Tensor]:
+    """How often the source's Hebbian update has seen each word, or a training split has it."""
+    name = "plugin.hebbian.seen"
+    if source.last.is_file():
+        saved = read_checkpoint(source.last, prefix=name).tensors
+        if saved:
+            return saved
+    return {name: torch.tensor(corpus.vocabulary.counts, dtype=torch.int32)}
+
+
+def _fingerprint(file: Path) -> str:
+    if not file.is_file():
+        raise RunError(f"{file} does not exist: has the run been evaluated yet?")
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()

@@ -1,0 +1,234 @@
+"""How the perplexity rises when one matrix alone is pruned (section 4.2).
+
+Every matrix is pruned by magnitude over a grid of sparsities, all others untouched, and the model
+is evaluated on a part of the validation split. Points are written as they come, one JSON object a
+line, so that an analysis that was killed goes on where it was; under `torchrun` every process
+takes its share of them.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from micronet_lm.compression.allocation import Curve
+from micronet_lm.compression.magnitude import Ranking, prunable
+from micronet_lm.errors import RunError
+from micronet_lm.files import write_text
+from micronet_lm.model import LanguageModel
+from micronet_lm.training import evaluate, perplexity
+from micronet_lm.training.processes import Processes
+
+GRID = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+"""Sparsities that are tried; the untouched model is measured once for all."""
+
+POINTS, TABLE = "points.jsonl", "sensitivity.json"
+"""The files of an analysis: points as they come, and the finished table."""
+
+TOKENS = 20_000
+"""Tokens of the validation split that a point is measured on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """What the points of an analysis have in common: they can be compared only if it is equal."""
+
+    weights: str
+    """Fingerprint of the analysed weights."""
+
+    tokens: int
+    """Tokens of the text that each point is measured on."""
+
+    text: str
+    """Fingerprint of these tokens."""
+
+    cache: int
+    """Size of the model's cache; 0 without one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sensitivity:
+    """The curves of all matrices."""
+
+    setup: Setup
+    """What the points have in common."""
+
+    base: float
+    """Loss of the model as it is."""
+
+    sizes: dict[str, int]
+    """|φ| by the matrix's name."""
+
+    losses: dict[str, dict[float, float]]
+    """Loss by the matrix's name and sparsity."""
+
+    def curves(self) -> dict[str, Curve]:
+        """f_φ of every matrix, from the untouched model on."""
+        return {
+            name: Curve(
+                [0.0, *points], [perplexity(loss) for loss in (self.base, *points.values())]
+            )
+            for name, points in self.losses.items()
+        }
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain values for a JSON object."""
+        return {
+            "setup": asdict(self.setup),
+            "base": {"loss": self.base, "perplexity": perplexity(self.base)},
+            "matrices": {
+                name: {
+                    "size": self.sizes[name],
+                    "sparsities": list(points),
+                    "losses": list(points.values()),
+                    "perplexities": [perplexity(loss) for loss in points.values()],
+                }
+                for name, points in self.losses.items()
+            },
+        }
+
+
+def analyse(
+    model: LanguageModel,
+    ids: NDArray[np.unsignedinteger],
+    file: Path,
+    processes: Processes,
+    *,
+    grid: Sequence[float] = GRID,
+    advance: Callable[[int], None] = lambda _: None,
+) -> Sensitivity:
+    """Measure every matrix at every sparsity of `grid`; keep what `file` already holds.
+
+    `ids` is the part of the text to measure on. `advance` hears of points that are done.
+    """
+    matrices = prunable(model)
+    setup = _setup(model, ids)
+    known = _read_points(file, setup)
+    wanted = [("", 0.0), *((name, sparsity) for name in matrices for sparsity in grid)]
+    todo = [point for point in wanted if point not in known]
+    advance(len(wanted) - len(todo))
+    if processes.leads and not file.is_file():
+        write_text(file, json.dumps(asdict(setup)) + "\n")
+    ranked: tuple[str, Ranking | None] = ("", None)
+    for low in range(0, len(todo), processes.count):
+        turn = todo[low : low + processes.count]
+        own = turn[min(processes.rank, len(turn) - 1)]  # at the end some do another's again
+        name, sparsity = own
+        if name and ranked[0] != name:
+            ranked = (name, Ranking(matrices[name]))
+        with _pruned(matrices[name], ranked[1], sparsity) if name else _untouched():
+            loss = evaluate(model, ids).loss
+        losses = processes.gather(torch.tensor([loss], dtype=torch.float64))[: len(turn)].tolist()
+        known |= dict(zip(turn, losses, strict=True))
+        if processes.leads:
+            _append(file, dict(zip(turn, losses, strict=True)))
+        advance(len(turn))
+    return Sensitivity(
+        setup=setup,
+        base=known["", 0.0],
+        sizes={name: matrix.numel() for name, matrix in matrices.items()},
+        losses={name: {s: known[name, s] for s in grid} for name in matrices},
+    )
+
+
+@contextmanager
+def _pruned(matrix: torch.nn.Parameter, ranking: Ranking | None, sparsity: float) -> Iterator[None]:
+    """Prune one matrix, and give it back as it was."""
+    assert ranking is not None  # noqa: S101
+    before = matrix.detach().clone()
+    try:
+        with torch.no_grad():
+            matrix.mul_(ranking.keep(sparsity))
+        yield
+    finally:
+        with torch.no_grad():
+            matrix.copy_(before)
+
+
+@contextmanager
+def _untouched() -> Iterator[None]:
+    yield
+
+
+def load_sensitivity(folder: Path, model: LanguageModel) -> Sensitivity:
+    """Read a finished analysis of this very model."""
+    file = folder / TABLE
+    if not file.is_file():
+        raise RunError(f"{folder} holds no finished sensitivity analysis: there is no {TABLE}")
+    try:
+        tree = json.loads(file.read_text(encoding="utf-8"))
+        matrices: dict[str, dict[str, Any]] = tree["matrices"]
+        result = Sensitivity(
+            setup=Setup(**tree["setup"]),
+            base=float(tree["base"]["loss"]),
+            sizes={name: int(entry["size"]) for name, entry in matrices.items()},
+            losses={
+                name: dict(zip(entry["sparsities"], entry["losses"], strict=True))
+                for name, entry in matrices.items()
+            },
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{file} is damaged ({error}); analyse again") from None
+    if result.setup.weights != _fingerprint(model):
+        raise RunError(
+            f"{folder} is the analysis of other weights than this run's; analyse it again with "
+            "micronet sensitivity"
+        )
+    return result
+
+
+def _setup(model: LanguageModel, ids: NDArray[np.unsignedinteger]) -> Setup:
+    return Setup(
+        weights=_fingerprint(model),
+        tokens=len(ids),
+        text=hashlib.sha256(np.ascontiguousarray(ids).tobytes()).hexdigest(),
+        cache=model.cache.size if model.cache else 0,
+    )
+
+
+def _fingerprint(model: LanguageModel) -> str:
+    weights = hashlib.sha256()
+    for name, tensor in model.state_dict().items():
+        weights.update(name.encode())
+        weights.update(tensor.cpu().contiguous().numpy().tobytes())
+    return weights.hexdigest()
+
+
+def _read_points(file: Path, setup: Setup) -> dict[tuple[str, float], float]:
+    """Read the points of an analysis with the same setup, but for half a line at the end."""
+    if not file.is_file():
+        return {}
+    try:
+        head, *lines = file.read_text(encoding="utf-8").split("\n")[:-1]
+        there = json.loads(head)
+        points = [json.loads(line) for line in lines]
+        known = {(str(p["matrix"]), float(p["sparsity"])): float(p["loss"]) for p in points}
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{file} is damaged ({error}); remove it to analyse again") from None
+    if there != asdict(setup):
+        other = [key for key, value in asdict(setup).items() if there.get(key) != value]
+        raise RunError(
+            f"{file} belongs to an analysis with other {', '.join(other)}; remove it, or choose "
+            "another --out"
+        )
+    if not all(math.isfinite(loss) for loss in known.values()):
+        raise RunError(f"{file} holds a loss that is not finite; remove it to analyse again")
+    # Write it anew without the half line, so that what follows begins a line of its own.
+    whole = "".join(line + "\n" for line in (head, *lines))
+    if whole != file.read_text(encoding="utf-8"):
+        write_text(file, whole)
+    return known
+
+
+def _append(file: Path, points: dict[tuple[str, float], float]) -> None:
+    with file.open("a", encoding="utf-8") as out:
+        for (name, sparsity), loss in points.items():
+            out.write(json.dumps({"matrix": name, "sparsity": sparsity, "loss": loss}) + "\n")

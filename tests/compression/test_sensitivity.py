@@ -1,0 +1,153 @@
+"""The analysis: a point is an evaluation of the model with one matrix pruned; it is resumable."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from micronet_lm.compression.magnitude import prunable
+from micronet_lm.compression.sensitivity import Sensitivity, Setup, analyse
+from micronet_lm.config import CacheConfig, ModelConfig
+from micronet_lm.errors import RunError
+from micronet_lm.model import LanguageModel
+from micronet_lm.training import evaluate
+from micronet_lm.training.processes import Processes
+
+ALONE = Processes(rank=0, count=1, device=torch.device("cpu"))
+GRID = (0.3, 0.9)
+
+
+def model() -> LanguageModel:
+    torch.manual_seed(0)
+    config = ModelConfig(
+        vocabulary=60, cutoffs=(20,), embedding_widths=(16, 8), width=16, layers=1, heads=2,
+        key_width=6, value_width=5, ffn_width=24, context=6,
+    )  # fmt: skip
+    lm = LanguageModel(config, CacheConfig(size=10))
+    for matrix in prunable(lm).values():
+        torch.nn.init.normal_(matrix, std=0.4)
+    return lm
+
+
+def text() -> NDArray[np.uint16]:
+    return np.random.default_rng(0).integers(60, size=300).astype(np.uint16)
+
+
+def lines(file: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_points_are_evaluations_with_one_matrix_pruned(tmp_path: Path) -> None:
+    lm, ids = model(), text()
+    before = {name: value.clone() for name, value in lm.state_dict().items()}
+    result = analyse(lm, ids, tmp_path / "points.jsonl", ALONE, grid=GRID)
+    for name, value in lm.state_dict().items():
+        assert torch.equal(value, before[name]), name
+    assert result.base == evaluate(lm, ids).loss
+    assert result.losses.keys() == prunable(lm).keys()
+    for name in ("embedding.tables.1", "blocks.0.inner.weight", "softmax.projections.1.weight"):
+        for sparsity in GRID:
+            other = model()
+            matrix = prunable(other)[name]
+            smallest = matrix.abs().flatten().argsort()[: round(matrix.numel() * sparsity)]
+            matrix.data.view(-1)[smallest] = 0
+            assert result.losses[name][sparsity] == evaluate(other, ids).loss
+    curve = result.curves()["blocks.0.inner.weight"]
+    assert curve(0.0) == pytest.approx(np.exp(result.base))
+    assert list(curve.sparsities) == [0.0, 0.3, 0.9]
+    assert result.sizes["blocks.0.inner.weight"] == 24 * 16
+    assert json.dumps(result.as_json())
+
+
+def test_what_is_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "points.jsonl"
+    whole = analyse(model(), text(), file, ALONE, grid=GRID)
+    finished = file.read_bytes()
+    # Killed in the middle of a line: what is complete stays, the rest is measured.
+    file.write_bytes(finished[: len(finished) // 2])
+    complete = finished[: len(finished) // 2].count(b"\n") - 1
+    calls = []
+
+    def counted(*args: object, **more: object) -> object:
+        calls.append(args)
+        return evaluate(*args, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("micronet_lm.compression.sensitivity.evaluate", counted)
+    done: list[int] = []
+    again = analyse(model(), text(), file, ALONE, grid=GRID, advance=done.append)
+    assert again == whole
+    assert file.read_bytes() == finished
+    points = 1 + 2 * len(whole.sizes)
+    assert len(calls) == points - complete
+    assert (done[0], sum(done)) == (complete, points)
+    # A finer grid adds its points to those that are there.
+    calls.clear()
+    analyse(model(), text(), file, ALONE, grid=(*GRID, 0.5))
+    assert len(calls) == len(whole.sizes)
+
+
+def test_another_model_or_text_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "points.jsonl"
+    analyse(model(), text(), file, ALONE, grid=GRID)
+    other = model()
+    other.tables[0].data[0, 0] += 1
+    with pytest.raises(RunError, match="an analysis with other weights; remove it"):
+        analyse(other, text(), file, ALONE, grid=GRID)
+    with pytest.raises(RunError, match="with other tokens, text"):
+        analyse(model(), text()[:200], file, ALONE, grid=GRID)
+    file.write_text("nonsense\n")
+    with pytest.raises(RunError, match="is damaged"):
+        analyse(model(), text(), file, ALONE, grid=GRID)
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from tests.compression.test_sensitivity import GRID, model, text
+from micronet_lm.compression.sensitivity import analyse
+from micronet_lm.training.processes import joined_processes
+
+with joined_processes() as processes:
+    analyse(model(), text(), Path(sys.argv[1]), processes, grid=GRID)
+"""
+
+
+def test_two_processes_and_a_kill_give_the_same_table(tmp_path: Path) -> None:
+    analyse(model(), text(), tmp_path / "one.jsonl", ALONE, grid=GRID)
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    environment["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    words = [*torchrun, "--nproc-per-node", "2", str(script), str(tmp_path / "two.jsonl")]
+    subprocess.run(words, check=True, env=environment, capture_output=True, timeout=200)
+    assert lines(tmp_path / "two.jsonl") == lines(tmp_path / "one.jsonl")
+
+    killed = tmp_path / "killed.jsonl"
+    alone = [sys.executable, str(script), str(killed)]
+    process = subprocess.Popen(alone, env=environment)
+    deadline = time.monotonic() + 100
+    while not killed.is_file() or killed.read_text().count("\n") < 4:
+        assert time.monotonic() < deadline
+        assert process.poll() is None, "finished before it could be killed"
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert len(lines(killed)) < len(lines(tmp_path / "one.jsonl"))
+    subprocess.run(alone, check=True, env=environment, timeout=200)
+    assert killed.read_bytes() == (tmp_path / "one.jsonl").read_bytes()
+
+
+def test_curves_begin_at_the_untouched_model() -> None:
+    setup = Setup(weights="", tokens=3, text="", cache=0)
+    result = Sensitivity(setup=setup, base=2.0, sizes={"a": 4}, losses={"a": {0.5: 2.5, 0.9: 2.2}})
+    curve = result.curves()["a"]
+    assert curve(0.0) == pytest.approx(np.exp(2.0))
+    assert curve(0.9) == pytest.approx(np.exp(2.5))  # monotone
