@@ -14,7 +14,9 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 # What a test cannot wait for is made smaller; the words of README stay in front.
 SMALLER = {
+    "sensitivity": ["--tokens", "500", "--grid", "0.3,0.9"],
     "train": ["--train.steps", "2", "--train.warmup", "1", "--train.batch", "2"],
+    "prune": ["--train.steps", "2", "--train.warmup", "1"],
     "distill": ["--train.steps", "2", "--train.warmup", "1", "--train.batch", "2"],
 }
 

@@ -153,7 +153,7 @@ def test_one_shot(
 ) -> None:
     out = tmp_path / "shot"
     words = ["prune", str(source.path), "--sparsity", "0.4", "--one-shot", "--out", str(out)]
-    assert main([*words, "--json", *(["--uniform"] if uniform else [])]) == 0
+    assert main([*words, "--json", *(["--allocation", "uniform"] if uniform else [])]) == 0
     report = json.loads(capsys.readouterr().out)
     model, before = Run.open(out).model(), source.model()
     assert report["validation_perplexity"] == pytest.approx(

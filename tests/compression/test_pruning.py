@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from micronet_lm.compression.allocation import Curve, allocate, uniform
+from micronet_lm.compression.allocation import Curve, by_slope, by_threshold, uniform
 from micronet_lm.compression.gradual_pruning import cubic_sparsity, prune_once
 from micronet_lm.compression.magnitude import Ranking, model_sparsity, prunable, sparsity_of
 from micronet_lm.config import CacheConfig, ModelConfig
@@ -101,14 +101,14 @@ def test_allocation_in_closed_form() -> None:
     grid = np.linspace(0, 1, 11)
     curves = {name: Curve(list(grid), list(10 + k * grid)) for name, k in slopes.items()}
     for target in (0.0, 0.05, 0.1, 0.19):  # before a is full
-        result = allocate(curves, sizes, target)
+        result = by_threshold(curves, sizes, target)
         excess = target * 1000 / sum(sizes[n] / slopes[n] for n in sizes)
         assert result.threshold == pytest.approx(10 + excess, abs=1e-6)
         assert result.sparsity == pytest.approx(target, abs=1e-9)
         for name, slope in slopes.items():
             assert result.sparsities[name] == pytest.approx(excess / slope, abs=1e-6)
     # With a full, the rest is shared by b and c.
-    result = allocate(curves, sizes, 0.5)
+    result = by_threshold(curves, sizes, 0.5)
     excess = (500 - 100) / (300 / 4 + 600 / 10)
     assert result.sparsities["a"] == 1.0
     assert result.sparsities["c"] == pytest.approx(excess / 10, abs=1e-6)
@@ -119,7 +119,7 @@ def test_allocation_on_curves_that_bend() -> None:
     grid = np.linspace(0, 0.9, 2001)
     ks, sizes = {"a": 2.0, "b": 5.0}, {"a": 10, "b": 30}
     curves = {name: Curve(list(grid), list(np.exp(k * grid))) for name, k in ks.items()}
-    result = allocate(curves, sizes, 0.2)
+    result = by_threshold(curves, sizes, 0.2)
     log = 0.2 * 40 / (10 / 2 + 30 / 5)
     assert result.threshold is not None
     assert math.log(result.threshold) == pytest.approx(log, abs=1e-5)
@@ -136,24 +136,72 @@ def test_flat_and_falling_curves_have_a_place_for_every_target() -> None:
     }
     sizes = {"useless": 50, "better without": 20, "needed": 30}
     for target in np.linspace(0, 0.75, 31):
-        result = allocate(curves, sizes, float(target))
+        result = by_threshold(curves, sizes, float(target))
         mean = sum(sizes[name] * s for name, s in result.sparsities.items()) / 100
         assert mean == pytest.approx(target, abs=1e-4)
         assert result.sparsity == pytest.approx(mean)
         assert result.sparsities["needed"] <= result.sparsities["better without"] + 1e-9
-    assert allocate(curves, sizes, 0.5).sparsities["useless"] == pytest.approx(0.75, abs=1e-3)
+    assert by_threshold(curves, sizes, 0.5).sparsities["useless"] == pytest.approx(0.75, abs=1e-3)
 
 
 def test_what_cannot_be_reached_is_refused_with_the_largest_that_can() -> None:
     curves = {"a": Curve([0, 0.5], [10, 20]), "b": Curve([0, 0.9], [10, 11])}
     sizes = {"a": 50, "b": 50}
-    assert allocate(curves, sizes, 0.7).sparsity == pytest.approx(0.7)
+    assert by_threshold(curves, sizes, 0.7).sparsity == pytest.approx(0.7)
     with pytest.raises(UsageError, match=r"a sparsity of 0\.71 cannot be reached.*up to 0\.7000"):
-        allocate(curves, sizes, 0.71)
+        by_threshold(curves, sizes, 0.71)
+    with pytest.raises(UsageError, match=r"a sparsity of 0\.71 cannot be reached"):
+        by_slope(curves, sizes, 0.71)
     for nonsense in (-0.1, 1.0):
         with pytest.raises(UsageError, match="must be at least 0 and below 1"):
-            allocate(curves, sizes, nonsense)
+            by_threshold(curves, sizes, nonsense)
 
 
 def test_uniform() -> None:
     assert uniform({"a": 3, "b": 5}, 0.4).sparsities == {"a": 0.4, "b": 0.4}
+
+
+def test_the_slope_in_closed_form() -> None:
+    """Losses a ρ²: equal slopes 2 a ρ / |φ| a weight give ρ_φ = μ |φ| / a."""
+    grid = np.linspace(0, 1, 2001)
+    steep, sizes = {"a": 1.0, "b": 2.0, "c": 8.0}, {"a": 100, "b": 300, "c": 600}
+    curves = {name: Curve(list(grid), list(np.exp(k * grid**2))) for name, k in steep.items()}
+    result = by_slope(curves, sizes, 0.2)
+    mu = 0.2 * 1000 / sum(sizes[n] ** 2 / steep[n] for n in sizes)
+    expected = {name: mu * sizes[name] / steep[name] for name in sizes}
+    assert result.sparsities == pytest.approx(expected, abs=2e-3)
+    assert result.sparsity == pytest.approx(0.2, abs=1e-9)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.data())
+def test_the_slope_costs_no_more_than_any_other_way(data: st.DataObject) -> None:
+    """If losses add up: against the paper's way and the uniform one, on convex curves."""
+    grid = np.linspace(0, 1, 101)
+    count = data.draw(st.integers(2, 5))
+    curves, sizes = {}, {}
+    for number in range(count):
+        k, power = data.draw(st.floats(0.1, 5)), data.draw(st.floats(1, 4))
+        curves[str(number)] = Curve(list(grid), list(10 * np.exp(k * grid**power)))
+        sizes[str(number)] = data.draw(st.integers(1, 10_000))
+    target = data.draw(st.floats(0, 0.99))
+
+    def cost(sparsities: dict[str, float]) -> float:
+        return sum(math.log(curves[name](s) / 10) for name, s in sparsities.items())
+
+    best = by_slope(curves, sizes, target)
+    assert best.sparsity == pytest.approx(target, abs=1e-4)
+    assert cost(best.sparsities) <= cost(by_threshold(curves, sizes, target).sparsities) + 1e-4
+    assert cost(best.sparsities) <= cost(uniform(sizes, target).sparsities) + 1e-4
+
+
+def test_a_bend_is_gone_through_by_its_mean_slope() -> None:
+    """A cliff that levels off costs its mean: the other matrix is cheaper, then it goes at once."""
+    curves = {
+        "cliff": Curve([0, 0.1, 0.9], [1, math.e**0.9, math.e**0.9]),
+        "even": Curve([0, 0.9], [1, math.e**0.45]),
+    }
+    sizes = {"cliff": 100, "even": 100}
+    assert by_slope(curves, sizes, 0.45).sparsities == pytest.approx({"cliff": 0, "even": 0.9})
+    both = by_slope(curves, sizes, 0.9).sparsities
+    assert both == pytest.approx({"cliff": 0.9, "even": 0.9})

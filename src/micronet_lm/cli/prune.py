@@ -24,7 +24,10 @@ _EXAMPLE = """examples:
       --train.steps 1000 --train.learning_rate 0.003
   micronet prune --resume runs/pruned
   micronet prune runs/small --sparsity 0.358 --one-shot --out runs/one-shot
-  micronet prune runs/small --sparsity 0.358 --uniform --one-shot --out runs/uniform
+  micronet prune runs/small --sparsity 0.358 --one-shot --allocation uniform --out runs/uniform
+
+--allocation threshold (the paper's) prunes every matrix up to the same perplexity, slope removes
+the next weight always where it costs least, uniform the same share of every matrix.
 
 The run's recipe is taken over; any of its keys can be set as --section.key VALUE. With --labels the
 distillation of a distilled run stays on. Ctrl-C saves; the same command or --resume goes on.
@@ -43,7 +46,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         ),
         epilog=_EXAMPLE,
         usage=(
-            "micronet prune [RUN] --sparsity S --out DIR [--one-shot] [--uniform] "
+            "micronet prune [RUN] --sparsity S --out DIR [--one-shot] [--allocation HOW] "
             "[--labels DIR] [--json] [--section.key VALUE ...]"
         ),
     )
@@ -55,7 +58,9 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         "--one-shot", action="store_true", help="remove all at once and train nothing"
     )
     parser.add_argument(
-        "--uniform", action="store_true", help="the same share of every matrix, as a baseline"
+        "--allocation",
+        choices=["threshold", "slope", "uniform"],
+        help="how the matrices share the sparsity: as in the paper, better, or as a baseline",
     )
     parser.add_argument(
         "--sensitivity", type=Path, metavar="DIR", help="the analysis (default: RUN/sensitivity)"
@@ -87,8 +92,8 @@ def _run(arguments: argparse.Namespace) -> int:
     changes: dict[str, Any] = {"prune.every": 1000}  # switches the section on
     if arguments.sparsity is not None:
         changes["prune.sparsity"] = arguments.sparsity
-    if arguments.uniform:
-        changes["prune.allocation"] = "uniform"
+    if arguments.allocation is not None:
+        changes["prune.allocation"] = arguments.allocation
     if labels is None:
         changes["distill"] = None  # its own labels stay behind
     recipe = merge_recipe(source.recipe(), {**changes, **arguments.overrides})

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from micronet_lm.compression.allocation import Allocation, allocate, uniform
+from micronet_lm.compression.allocation import Allocation, by_slope, by_threshold, uniform
 from micronet_lm.compression.distillation import Distillation
 from micronet_lm.compression.gradual_pruning import GradualPruning, prune_once
 from micronet_lm.compression.magnitude import prunable
@@ -83,9 +83,8 @@ def make_plan(model: LanguageModel, config: PruneConfig, analysis: Path) -> Plan
         return Plan(initial=uniform(sizes, first), final=uniform(sizes, config.sparsity))
     sensitivity = load_sensitivity(analysis, model)
     curves, sizes = sensitivity.curves(), sensitivity.sizes
-    return Plan(
-        initial=allocate(curves, sizes, first), final=allocate(curves, sizes, config.sparsity)
-    )
+    share = by_slope if config.allocation == "slope" else by_threshold
+    return Plan(initial=share(curves, sizes, first), final=share(curves, sizes, config.sparsity))
 
 
 def prune(
