@@ -137,8 +137,11 @@ def test_descent(function: Callable[[float], float], minimum: float) -> None:
 def test_a_slope_without_an_end_is_left_somewhere() -> None:
     tried = []
     cache_search._descend(lambda x: tried.append(x) or -x, 0.0)  # type: ignore[func-returns-value]
-    assert 5 < max(tried) < 1e5
+    assert 5 < max(tried) <= 20  # exp of it is still a number
     assert len(tried) < 40
+    tried.clear()
+    cache_search._descend(lambda x: tried.append(x) or math.nan, 0.0)  # type: ignore[func-returns-value]
+    assert len(tried) == 2
 
 
 def test_the_verb_writes_a_run(
@@ -160,7 +163,9 @@ def test_the_verb_writes_a_run(
     assert evaluated["perplexity"] == pytest.approx(found, rel=1e-6)
     assert evaluated["cache"]["size"] == 60
     assert evaluated["cache"]["theta"] == pytest.approx(report["found"]["theta"], rel=1e-5)
+    assert report["split"] == "valid"
     searched = Run.open(Path(report["out"]))
+    assert searched.progress().best_loss == report["found"]["loss"]
     recipe = searched.recipe()
     assert recipe.cache is not None
     assert recipe.cache.lam == report["found"]["lam"]
@@ -180,16 +185,18 @@ def test_the_verb_writes_a_run(
     ] == pytest.approx(found, rel=1e-4)
 
 
-def test_mistakes(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes(
+    run: Run, corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    afile = tmp_path / "afile"
+    afile.write_text("in the way")
     assert main(["search-cache", str(run.path), "--size", "8", "--out", str(tmp_path / "s")]) == 0
     capsys.readouterr()
     for words, code, said in (
         (["search-cache", str(run.path), "--size", "0"], 2, "--size 0 must be at least 1"),
-        (
-            ["search-cache", str(run.path), "--out", str(run.path)],
-            1,
-            "holds a run that was trained",
-        ),
+        (["search-cache", str(run.path), "--out", str(run.path)], 1, "is what is worked on"),
+        (["search-cache", str(run.path), "--out", str(corpus.path)], 1, "no result of an earlier"),
+        (["search-cache", str(run.path), "--out", str(afile)], 1, "no result of an earlier call"),
         (["search-cache", str(tmp_path)], 1, "is not a run"),
         (["train", "--resume", str(tmp_path / "s")], 1, "is a result that is not trained further"),
         (["evaluate", str(run.path), "--train.steps", "3"], 2, "only the cache can be changed"),

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import shutil
 from pathlib import Path
 
@@ -87,6 +88,22 @@ def test_a_window_may_lie_across_shards(tmp_path: Path, corpus: Corpus) -> None:
     for start in (-1, last + 1):
         with pytest.raises(IndexError):
             one.windows([start], 100)
+
+
+def test_more_shards_than_a_process_may_open(tmp_path: Path, corpus: Corpus) -> None:
+    """103 million tokens are 1,576 files; a process usually may open 1,024."""
+    model = make_teacher(corpus)
+    write_soft_labels(model, corpus, tmp_path, count=2, shard_tokens=29, quiet=True)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    open_now = len(list(Path("/proc/self/fd").iterdir()))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (open_now + 80, hard))
+    try:
+        labels = SoftLabels.open(tmp_path)
+        assert 2 * labels.settings.shards > 200
+        every = labels.windows([0], labels.settings.tokens)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert (every.weights[0].sum(axis=1) <= 1.001).all()
 
 
 def test_the_distribution_comes_in_pieces_of_bounded_size(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from micronet_lm.config import CacheConfig, ModelConfig
-from micronet_lm.model import Cache, LanguageModel, recall
+from micronet_lm.model import Cache, LanguageModel, Memory, recall
 
 VOCABULARY = 13
 
@@ -216,3 +216,26 @@ def test_the_loss_is_never_as_wide_as_the_vocabulary() -> None:
 def test_without_a_cache_there_is_nothing_to_remember() -> None:
     model = LanguageModel(model_with_cache().config)
     assert model.remember(None, torch.zeros(1, 3, 16), torch.zeros(1, 3).long()) is None
+
+
+def test_bfloat16_products_are_close_enough() -> None:
+    """Under autocast: the loss and the gradients, against fp32 on the same numbers."""
+    torch.manual_seed(0)
+    hidden = torch.randn(2, 90, 64)
+    words, past = torch.randint(9, (2, 90)), torch.randint(9, (2, 40))
+    logs = (torch.rand(2, 90) * 0.2).log()
+    memory = Memory(states=torch.randn(2, 40, 64), words=past)
+    results = []
+    for enabled in (False, True):
+        ours = Cache(CacheConfig(size=50, theta=0.05, lam=0.3))
+        states = hidden.clone().requires_grad_()
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled):
+            loss = -ours.log_probability(logs, states, words, memory).mean()
+        loss.backward()
+        assert states.grad is not None
+        assert ours.free_theta.grad is not None
+        results.append((loss.detach(), states.grad, ours.free_theta.grad))
+    (loss, d_hidden, d_theta), (other, d_other, d_other_theta) = results
+    assert other.item() == pytest.approx(loss.item(), rel=2e-3)
+    assert torch.cosine_similarity(d_hidden.flatten(), d_other.flatten(), dim=0) > 0.999
+    assert d_other_theta.item() == pytest.approx(d_theta.item(), rel=0.05)

@@ -98,6 +98,21 @@ def test_the_verb_writes_a_picture_and_its_data(
     assert "nats a token" in capsys.readouterr().out
 
 
+def test_a_run_is_not_compared_with_itself(
+    runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    same = [str(runs["none"]), str(runs["none"] / ".." / runs["none"].name)]
+    assert main(["reproduce", "figure-cache-gaps", *same, "--out", str(tmp_path / "never")]) == 2
+    assert "one of them is named twice" in capsys.readouterr().err
+
+
+def test_a_text_without_repeated_words_has_no_gaps() -> None:
+    ids = np.arange(50)
+    effect = cache_effect(ids, {"a": np.ones(49), "b": np.zeros(49)}, "gaps")
+    assert effect.new_words == (1.0,)
+    assert effect.sizes[-1] == 0
+
+
 def test_runs_must_share_their_corpus(
     runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,11 +2,16 @@
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from micronet_lm.cli.parsers import add_parser
-from micronet_lm.cli.runs import Job, add_arguments, conclude, job
-from micronet_lm.config import describe_keys
+from micronet_lm.cli.runs import add_arguments, conclude, job
+from micronet_lm.config import Recipe, describe_keys
 from micronet_lm.errors import ConfigError, UsageError
+
+if TYPE_CHECKING:
+    from micronet_lm.compression import SoftLabels
+    from micronet_lm.training import Run
 
 _EXAMPLE = """examples:
   micronet train wikitext-2/teacher --corpus data/wikitext-2 --out runs/teacher
@@ -49,24 +54,26 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    asked = job(arguments, "micronet distill RECIPE --labels DIR --out RUN")
-    labels = _labels(arguments, asked)
+    labels: list[SoftLabels] = []
 
-    from micronet_lm.compression import SoftLabels, distill
+    def check(recipe: Recipe, run: "Run") -> None:
+        """Open the labels before a corpus is built for them."""
+        from micronet_lm.compression import SoftLabels
 
-    outcome = distill(
-        asked.run,
-        asked.recipe,
-        asked.corpus,
-        SoftLabels.open(labels),
-        amend=arguments.resume is not None,
-    )
+        labels.append(SoftLabels.open(_labels(arguments, recipe, run)))
+
+    asked = job(arguments, "micronet distill RECIPE --labels DIR --out RUN", check)
+
+    from micronet_lm.compression import distill
+
+    amend = arguments.resume is not None
+    outcome = distill(asked.run, asked.recipe, asked.corpus, labels[0], amend=amend)
     return conclude(asked, outcome, as_json=arguments.json)
 
 
-def _labels(arguments: argparse.Namespace, asked: Job) -> Path:
+def _labels(arguments: argparse.Namespace, recipe: Recipe, run: "Run") -> Path:
     """Find the labels that were named, or those of the run that goes on."""
-    config = asked.recipe.distill
+    config = recipe.distill
     if config is None:
         raise ConfigError(
             "the recipe has no section distill; name one of its keys to switch it on, such as "
@@ -75,7 +82,7 @@ def _labels(arguments: argparse.Namespace, asked: Job) -> Path:
     if arguments.labels is not None:
         return Path(arguments.labels)
     if arguments.resume is not None:
-        return asked.run.input("labels").path
+        return run.input("labels").path
     kind = f"--top-k {config.top_k}" if config.method == "top-k" else f"--samples {config.samples}"
     raise UsageError(
         f"name the teacher's soft labels with --labels DIR; they are made by: micronet train "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from micronet_lm.cli.parsers import add_parser
+from micronet_lm.cli.parsers import add_checkpoint, add_parser
 from micronet_lm.config import merge_recipe
 from micronet_lm.corpus.splits import SPLITS
 from micronet_lm.errors import UsageError
@@ -43,12 +43,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser.add_argument(
         "--split", choices=SPLITS, default="valid", help="which text (default: %(default)s)"
     )
-    parser.add_argument(
-        "--checkpoint",
-        choices=["best", "last"],
-        default="best",
-        help="which of the run's checkpoints (default: %(default)s)",
-    )
+    add_checkpoint(parser)
     parser.add_argument("--corpus", type=Path, metavar="DIR", help="where the corpus is now")
     parser.add_argument(
         "--chunk", type=int, metavar="N", help="tokens at once; changes only the speed"

@@ -33,3 +33,13 @@ def add_parser(
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+
+
+def add_checkpoint(parser: argparse.ArgumentParser) -> None:
+    """Add the choice between a run's checkpoints."""
+    parser.add_argument(
+        "--checkpoint",
+        choices=["best", "last"],
+        default="best",
+        help="which of the run's checkpoints (default: %(default)s)",
+    )

@@ -115,6 +115,7 @@ def _go_on(arguments: argparse.Namespace) -> int:
     from micronet_lm.training import Run
 
     run = Run.open(arguments.resume)
+    run.check_trainable()
     recipe = merge_recipe(run.recipe(), arguments.overrides)
     corpus = run.corpus(arguments.corpus)
     labels = _labels(arguments.labels or (run.input("labels").path if recipe.distill else None))

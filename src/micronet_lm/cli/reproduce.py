@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from micronet_lm.cli.parsers import add_parser
+from micronet_lm.cli.parsers import add_checkpoint, add_parser
 from micronet_lm.corpus.splits import SPLITS
 from micronet_lm.errors import RunError, UsageError
 from micronet_lm.files import write_text
@@ -45,6 +45,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser.add_argument(
         "--split", choices=SPLITS, default="valid", help="which text (default: %(default)s)"
     )
+    add_checkpoint(parser)
     parser.add_argument("--corpus", type=Path, metavar="DIR", help="where the corpus is now")
     parser.add_argument("--json", action="store_true", help="print the data as one JSON object")
     parser.set_defaults(run=_run)
@@ -62,6 +63,8 @@ def _run(arguments: argparse.Namespace) -> int:
     from micronet_lm.report.losses import text_losses
     from micronet_lm.training import Run
 
+    if len({path.resolve() for path in arguments.runs}) < len(arguments.runs):
+        raise UsageError("the runs must differ; one of them is named twice")
     runs = [Run.open(path) for path in arguments.runs]
     corpora = [run.corpus(arguments.corpus) for run in runs]
     for run, corpus in zip(runs, corpora, strict=True):
@@ -71,13 +74,13 @@ def _run(arguments: argparse.Namespace) -> int:
     losses = {}
     for name, run in zip(_names(runs), runs, strict=True):
         with bar(f"Evaluating {run.path}", total=len(ids) - 1, unit="tokens") as advance:
-            losses[name] = text_losses(run.model(), ids, advance=advance)
+            losses[name] = text_losses(run.model(arguments.checkpoint), ids, advance=advance)
     effect = cache_effect(ids, losses, _FIGURES[arguments.what])
     stem = arguments.out / arguments.what.removeprefix("figure-")
     data = {**effect.as_json(), "split": arguments.split, "runs": [str(r.path) for r in runs]}
-    write_text(stem.with_suffix(".json"), json.dumps(data, indent=1) + "\n")
     source = corpora[0].manifest.source
     draw_cache_effect(effect, stem.with_suffix(".png"), subject=f"{source} {arguments.split} split")
+    write_text(stem.with_suffix(".json"), json.dumps(data, indent=1) + "\n")
     if arguments.json:
         print(json.dumps(data))  # noqa: T201
         return 0

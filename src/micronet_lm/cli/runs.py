@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -47,8 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(overrides={})
 
 
-def job(arguments: argparse.Namespace, example: str) -> Job:
-    """Find out what the command line asks to train; `example` says it how it should be said."""
+def job(arguments: argparse.Namespace, example: str, check: Callable[[Recipe, "Run"], None]) -> Job:
+    """Find out what the command line asks to train; `example` says it how it should be said.
+
+    `check` may refuse the recipe before a corpus is built for it.
+    """
     if arguments.resume is not None and (arguments.recipe or arguments.out):
         raise UsageError("--resume RUN takes everything from the run; leave out RECIPE and --out")
     if arguments.resume is None and not (arguments.recipe and arguments.out):
@@ -58,10 +62,13 @@ def job(arguments: argparse.Namespace, example: str) -> Job:
 
     if arguments.resume is not None:
         run = Run.open(arguments.resume)
+        run.check_trainable()
         recipe = merge_recipe(run.recipe(), arguments.overrides)
+        check(recipe, run)
         return Job(run, recipe, run.corpus(arguments.corpus))
     run = Run(arguments.out)
     recipe = load_recipe(arguments.recipe, arguments.overrides)
+    check(recipe, run)
     corpus = _corpus(arguments, recipe, run)
     return Job(run, _completed(recipe, corpus), corpus)
 

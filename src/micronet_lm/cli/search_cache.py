@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from micronet_lm.cli.parsers import add_parser
+from micronet_lm.cli.parsers import add_checkpoint, add_parser
 from micronet_lm.corpus.splits import SPLITS
 from micronet_lm.errors import UsageError
 from micronet_lm.progress import bar
@@ -48,12 +48,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser.add_argument(
         "--split", choices=SPLITS, default="valid", help="which text (default: %(default)s)"
     )
-    parser.add_argument(
-        "--checkpoint",
-        choices=["best", "last"],
-        default="best",
-        help="which of the run's checkpoints (default: %(default)s)",
-    )
+    add_checkpoint(parser)
     parser.add_argument("--corpus", type=Path, metavar="DIR", help="where the corpus is now")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=_run)
@@ -65,21 +60,19 @@ def _run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--size {size} must be at least 1 activation")
 
     from micronet_lm.compression import Point, Surface, search_cache, write_searched_run
-    from micronet_lm.compression.searched_run import search_as_json
     from micronet_lm.training import Run, perplexity
 
     run = Run.open(arguments.target)
     out = arguments.out or run.path / f"searched-{size}"
-    Run(out).check_place()
+    Run(out).check_place(run)
     corpus = run.corpus(arguments.corpus)
     ids = corpus.split(arguments.split)
     model = run.model(arguments.checkpoint)
     with bar(f"Reading {arguments.split}", total=len(ids) - 1, unit="tokens") as advance:
         surface = Surface(model, ids, advance=advance)
     search = search_cache(model, surface, size=size, tell=_tell)
-    write_searched_run(run, arguments.checkpoint, corpus, search, out)
+    report = write_searched_run(run, arguments.checkpoint, corpus, arguments.split, search, out)
     if arguments.json:
-        report = search_as_json(run, arguments.checkpoint, search)
         print(json.dumps({**report, "out": str(out)}))  # noqa: T201
         return 0
     own = model.cache
@@ -91,7 +84,9 @@ def _run(arguments: argparse.Namespace) -> int:
     else:
         trained = Point(theta=own.theta.item(), lam=own.lam.item(), loss=search.before)
         table.add_row("before", *_cells(own.size, trained))
-    table.add_row("another size", *_cells(size, search.start))
+    if own is None or own.size != size:
+        what = "with a cache" if own is None else "another size"
+        table.add_row(what, *_cells(size, search.start))
     table.add_row("after the search", *_cells(size, search.found), style="bold")
     console = Console()
     console.print(table)

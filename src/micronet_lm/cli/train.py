@@ -1,10 +1,15 @@
 """`micronet train`: a recipe and a corpus become a run."""
 
 import argparse
+from typing import TYPE_CHECKING
 
 from micronet_lm.cli.parsers import add_parser
 from micronet_lm.cli.runs import add_arguments, conclude, job
-from micronet_lm.config import describe_keys
+from micronet_lm.config import Recipe, describe_keys
+from micronet_lm.errors import ConfigError
+
+if TYPE_CHECKING:
+    from micronet_lm.training import Run
 
 _EXAMPLE = """examples:
   micronet train demo --out runs/demo
@@ -35,9 +40,27 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    asked = job(arguments, "micronet train RECIPE --out RUN")
+    asked = job(arguments, "micronet train RECIPE --out RUN", _check)
 
     from micronet_lm.training import train
 
     outcome = train(asked.run, asked.recipe, asked.corpus, amend=arguments.resume is not None)
     return conclude(asked, outcome, as_json=arguments.json)
+
+
+def _check(recipe: Recipe, run: "Run") -> None:
+    """Refuse a recipe that another verb trains."""
+    from micronet_lm.training.run import resume_command
+
+    go_on = f", or go on with it: {resume_command(run.path, recipe)}"
+    there = go_on if run.recipe_file.is_file() else ""
+    if recipe.prune:
+        raise ConfigError(
+            "the recipe has a section prune, which needs a trained run: micronet prune RUN "
+            f"--out DIR{there}"
+        )
+    if recipe.distill:
+        raise ConfigError(
+            "the recipe has a section distill, which needs a teacher's soft labels: "
+            f"micronet distill RECIPE --labels DIR --out RUN{there}"
+        )

@@ -26,6 +26,9 @@ STEP = math.log(1.25)
 TOLERANCE = 0.005
 """How well log θ is found: the loss is flat there, and half a per cent of θ is far below noise."""
 
+FARTHEST = 20.0
+"""Largest |log θ| that is tried: a cache that is that sharp or that blunt changes no more."""
+
 SMALLEST_LAM = 1e-6
 """λ stays this far from 0 and 1."""
 
@@ -174,11 +177,15 @@ class Surface:
 def _descend(value: Callable[[float], float], start: float) -> None:
     """Find the nearest minimum of a smooth function: a bracket first, then parabolas."""
     known = {start: value(start), start + STEP: value(start + STEP)}
+    if not all(math.isfinite(loss) for loss in known.values()):
+        return
     step = STEP if known[start + STEP] < known[start] else -STEP
     here = min(known, key=known.__getitem__)
     for _ in range(20):
+        if abs(here + step) > FARTHEST:
+            return
         known[here + step] = value(here + step)
-        if known[here + step] >= known[here]:
+        if not known[here + step] < known[here]:
             break
         here, step = here + step, 1.5 * step
     for _ in range(12):

@@ -141,13 +141,14 @@ def prune_in_one_shot(
     run: Run, recipe: Recipe, corpus: Corpus, *, source: Run, plan: Plan
 ) -> float:
     """Remove the weights at once and train nothing; return the validation loss."""
-    run.check_place()
+    run.check_place(source)
     model = source.model()
     prune_once(model, plan.final.sparsities)
     loss = evaluate(model, corpus.split("valid")).loss
-    write_text(run.path / FILE, json.dumps(plan.as_json(), indent=1) + "\n")
     progress = replace(source.progress(), best_loss=loss)
-    run.write_result("prune --one-shot", recipe, corpus, model, progress)
+    record = {"verb": "prune --one-shot", "run": str(source.path)}
+    run.write_result(record, recipe, corpus, model, progress)
+    write_text(run.path / FILE, json.dumps(plan.as_json(), indent=1) + "\n")
     return loss
 
 

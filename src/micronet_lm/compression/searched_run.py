@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from micronet_lm.compression.cache_search import Point, Search
 from micronet_lm.config import merge_recipe
@@ -17,34 +17,38 @@ FILE = "search.json"
 
 
 def write_searched_run(
-    run: Run, which: Literal["best", "last"], corpus: Corpus, search: Search, out: Path
-) -> Run:
-    """Write the run's model with the found size, θ and λ, and the whole search beside it."""
+    run: Run,
+    which: Literal["best", "last"],
+    corpus: Corpus,
+    split: str,
+    search: Search,
+    out: Path,
+) -> dict[str, Any]:
+    """Write the run's model with the found size, θ and λ, and the whole search beside it.
+
+    Returns what `search.json` holds.
+    """
     found = search.found
     values = {"cache.size": search.size, "cache.theta": found.theta, "cache.lam": found.lam}
     recipe = merge_recipe(run.recipe(), values)
     assert recipe.cache is not None  # noqa: S101
     model = run.model(which)
     model.cache = Cache(recipe.cache)
-    searched = Run(out)
-    searched.check_place()
-    write_text(out / FILE, json.dumps(search_as_json(run, which, search)) + "\n")
-    progress = replace(run.progress(which), best_loss=found.loss)
-    searched.write_result("search-cache", recipe, corpus, model, progress)
-    return searched
-
-
-def search_as_json(run: Run, which: str, search: Search) -> dict[str, object]:
-    """Return what a search found, and every point that it visited, as plain values."""
-    return {
-        "run": str(run.path),
-        "checkpoint": which,
+    progress = run.progress(which)
+    if split == "valid":  # another split's loss is no validation loss
+        progress = replace(progress, best_loss=found.loss)
+    record = {"verb": "search-cache", "run": str(run.path), "checkpoint": which, "split": split}
+    Run(out).write_result(record, recipe, corpus, model, progress)
+    whole = {
+        **record,
         "size": search.size,
         "before": {"loss": search.before, "perplexity": perplexity(search.before)},
         "start": _point(search.start),
-        "found": _point(search.found),
+        "found": _point(found),
         "points": [_point(point) for point in search.points],
     }
+    write_text(out / FILE, json.dumps(whole) + "\n")
+    return whole
 
 
 def _point(point: Point) -> dict[str, float]:

@@ -227,7 +227,7 @@ class DistillConfig(Section):
     """Weight of the soft labels at the first step (λ_max); the text itself has the rest."""
 
     weight_min: float = Field(default=0.05, ge=0.0, le=1.0)
-    """Weight that it falls to, linearly, by the last step (λ_min)."""
+    """Weight that it falls towards, linearly, over the run's steps (λ_min)."""
 
     @model_validator(mode="after")
     def _the_weight_falls(self) -> Self:

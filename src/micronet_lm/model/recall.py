@@ -101,8 +101,7 @@ class _Recall(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (gradient,) = gradients
         queries, keys, chance, *kept = ctx.saved_tensors
-        before = keys.shape[1] - queries.shape[1]  # M
-        d_queries, d_hidden = torch.zeros_like(queries), torch.zeros_like(queries)
+        back = _Back(queries, keys)
         # d log P_cache / d score_i = p_i · (match_i / P_cache − 1)
         gradient = gradient.to(queries.dtype).unsqueeze(2)  # (B, T, 1)
         pull = gradient / chance.unsqueeze(2).clamp_min(torch.finfo(chance.dtype).tiny)
@@ -110,12 +109,8 @@ class _Recall(torch.autograd.Function):
         for number, (row, time, span) in enumerate(ctx.places):
             softmax, match = kept[2 * number : 2 * number + 2]
             d_scores = torch.where(match, pull[row, time], -gradient[row, time]).mul_(softmax)
-            torch.mm(d_scores, keys[row, span], out=d_queries[row, time])
-            own = max(span.start, before)  # the past gets no gradient
-            d_hidden[row, own - before : span.stop - before].addmm_(
-                d_scores[:, own - span.start :].mT, queries[row, time]
-            )
-        return d_queries, d_hidden, None, None, None
+            back.add(row, time, span, d_scores)
+        return back.d_queries, back.d_hidden, None, None, None
 
 
 class _RecallSeveral(torch.autograd.Function):
@@ -152,8 +147,7 @@ class _RecallSeveral(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (gradient,) = gradients
         queries, keys, chance, *kept = ctx.saved_tensors
-        before = keys.shape[1] - queries.shape[1]  # M
-        d_queries, d_hidden = torch.zeros_like(queries), torch.zeros_like(queries)
+        back = _Back(queries, keys)
         # A word that the cache does not hold pulls at nothing: its logarithm stays at −∞.
         gradient = gradient.masked_fill(chance == 0, 0)
         pull = gradient / chance.clamp_min(torch.finfo(chance.dtype).tiny)  # (B, T, K)
@@ -165,12 +159,25 @@ class _RecallSeveral(torch.autograd.Function):
             # Softmax backward: p · (dp − Σ p·dp), where Σ p·dp is the sum of all gradients.
             d_scores = d_votes.index_select(1, names.words[span]).sub_(total[row, time])
             d_scores = d_scores.mul_(softmax).to(queries.dtype)
-            torch.mm(d_scores, keys[row, span], out=d_queries[row, time])
-            own = max(span.start, before)  # the past gets no gradient
-            d_hidden[row, own - before : span.stop - before].addmm_(
-                d_scores[:, own - span.start :].mT, queries[row, time]
-            )
-        return d_queries, d_hidden, None, None, None, None
+            back.add(row, time, span, d_scores)
+        return back.d_queries, back.d_hidden, None, None, None, None
+
+
+class _Back:
+    """Takes the gradients of scores, block by block, to queries and activations."""
+
+    def __init__(self, queries: Tensor, keys: Tensor) -> None:
+        self._queries, self._keys = queries, keys
+        self._before = keys.shape[1] - queries.shape[1]  # M
+        self.d_queries, self.d_hidden = torch.zeros_like(queries), torch.zeros_like(queries)
+
+    def add(self, row: int, time: slice, span: slice, d_scores: Tensor) -> None:
+        """Take those of one block (R, S); the past gets no gradient."""
+        torch.mm(d_scores, self._keys[row, span], out=self.d_queries[row, time])
+        own = max(span.start, self._before)
+        self.d_hidden[row, own - self._before : span.stop - self._before].addmm_(
+            d_scores[:, own - span.start :].mT, self._queries[row, time]
+        )
 
 
 class _Names(NamedTuple):

@@ -103,6 +103,7 @@ def cache_effect(
 
 def bin_edges(largest: int) -> Sequence[int]:
     """Whole numbers from 1 past `largest`, equally far apart on a logarithmic scale."""
+    largest = max(1, largest)  # a text without any repeated word has no gap at all
     decades = np.log10(largest + 1)
     steps = np.logspace(0, decades, int(np.ceil(decades * BINS_A_DECADE)) + 1)
     edges = np.unique(np.round(steps).astype(np.int64))

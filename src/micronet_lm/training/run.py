@@ -61,7 +61,7 @@ class Run:
 
     @property
     def result_file(self) -> Path:
-        """Names the verb that made this folder, if it was no training."""
+        """How this folder was made, if it was not by training."""
         return self.path / "result.json"
 
     @classmethod
@@ -73,6 +73,14 @@ class Run:
                 f"{path} is not a run: it has no recipe.yaml ('micronet train' makes one)"
             )
         return run
+
+    def check_trainable(self) -> None:
+        """Refuse to train what a verb made without training."""
+        if self.result_file.is_file():
+            raise RunError(
+                f"{self.path} is a result that is not trained further; train the run that it was "
+                "made from, or choose another --out"
+            )
 
     def check(
         self,
@@ -86,11 +94,7 @@ class Run:
 
         With `amend`, what a run can change on its way is left out of the comparison.
         """
-        if self.result_file.is_file():
-            raise RunError(
-                f"{self.path} is a result that is not trained further; train the run that it was "
-                "made from, or choose another --out"
-            )
+        self.check_trainable()
         if not self.recipe_file.is_file():
             return
         changed = [
@@ -124,19 +128,37 @@ class Run:
             write_text(self.path / f"{name}.json", json.dumps(reference, indent=2) + "\n")
         write_text(self.recipe_file, dump_recipe(recipe))
 
-    def check_place(self) -> None:
-        """Refuse to put a result where a run was trained."""
+    def check_place(self, source: "Run") -> None:
+        """Refuse to put a result of `source` over it, or over anything that is no result."""
+        if self.path.resolve() == source.path.resolve():
+            raise RunError(f"{self.path} is what is worked on; choose another --out")
         if self.recipe_file.is_file() and not self.result_file.is_file():
             raise RunError(f"{self.path} holds a run that was trained; choose another --out")
+        folder = self.path.is_dir()
+        if (self.path.exists() and not folder) or (
+            folder and any(self.path.iterdir()) and not self.result_file.is_file()
+        ):
+            raise RunError(
+                f"{self.path} is there and no result of an earlier call; choose another --out"
+            )
 
     def write_result(
-        self, verb: str, recipe: Recipe, corpus: Corpus, model: LanguageModel, progress: Progress
+        self,
+        record: Mapping[str, Any],
+        recipe: Recipe,
+        corpus: Corpus,
+        model: LanguageModel,
+        progress: Progress,
     ) -> None:
-        """Make this folder a run with a model that a verb made without training."""
-        self.check_place()
-        write_text(self.result_file, json.dumps({"verb": verb}) + "\n")
-        write_checkpoint(self.best, model_tensors(model), progress)
-        self.begin(recipe, corpus)  # last: now it is a run
+        """Make this folder a run with a model that a verb made without training.
+
+        `record` says how it was made. While the folder is written it is no run.
+        """
+        with self.locked():
+            self.recipe_file.unlink(missing_ok=True)
+            write_text(self.result_file, json.dumps(record) + "\n")
+            write_checkpoint(self.best, model_tensors(model), progress)
+            self.begin(recipe, corpus)
 
     def progress(self, which: Literal["best", "last"] = "best") -> Progress:
         """Read how far the run was at a checkpoint."""

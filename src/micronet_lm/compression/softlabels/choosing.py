@@ -34,11 +34,13 @@ def top_k(distribution: Tensor, count: int) -> Chosen:
 
 def sampled(distribution: Tensor, count: int, shifts: Tensor) -> Chosen:
     """Draw words from probabilities (N, V), with one random number in [0, 1) a token: (N)."""
-    # fp32 would lose the rare words' probabilities in a running sum near 1.
-    running = distribution.cumsum(dim=1, dtype=torch.float64)
-    place = torch.arange(count, dtype=torch.float64, device=distribution.device)
-    points = (place + shifts.unsqueeze(1)) / count * running[:, -1:]  # (N, K)
+    # fp32 would lose the rare words' probabilities in a running sum near 1; and only the processor
+    # sums up in the same order every time.
+    running = distribution.cpu().cumsum(dim=1, dtype=torch.float64)
+    place = torch.arange(count, dtype=torch.float64)
+    points = (place + shifts.cpu().unsqueeze(1)) / count * running[:, -1:]  # (N, K)
     words = torch.searchsorted(running, points, right=True).clamp_(max=distribution.shape[1] - 1)
+    words = words.to(distribution.device)
     return Chosen(words, distribution.gather(1, words))
 
 

@@ -73,7 +73,15 @@ def read_record(folder: Path, number: int) -> ShardRecord:
 
 
 def open_array(folder: Path, settings: Settings, number: int, name: str) -> NDArray[Any]:
-    """Map an array (n, K) of a shard from disk, after a look at its header and size."""
+    """Map an array (n, K) of a shard from disk."""
+    path = _array_file(folder, number, name)
+    dtype, shape = arrays(settings)[name], (len(settings.span(number)), settings.count)
+    offset = len(npy_header(dtype, *shape))
+    return np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape)
+
+
+def check_array(folder: Path, settings: Settings, number: int, name: str) -> None:
+    """Refuse an array whose header or size is not what the manifest says."""
     path = _array_file(folder, number, name)
     dtype, shape = arrays(settings)[name], (len(settings.span(number)), settings.count)
     header = npy_header(dtype, *shape)
@@ -85,7 +93,6 @@ def open_array(folder: Path, settings: Settings, number: int, name: str) -> NDAr
         raise _damaged(path, "missing") from None
     if not same or size != len(header) + shape[0] * shape[1] * dtype.itemsize:
         raise _damaged(path, f"not {shape[0]:,} x {shape[1]} values of type {dtype}")
-    return np.memmap(path, dtype=dtype, mode="r", offset=len(header), shape=shape)
 
 
 def leftovers(folder: Path) -> list[Path]:

@@ -1,6 +1,7 @@
 """Soft labels as training reads them: windows of memory-mapped shards, in step with the text."""
 
 from collections.abc import Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,12 +13,16 @@ from micronet_lm.compression.softlabels.shards import (
     IDS,
     PROBABILITIES,
     arrays,
+    check_array,
     open_array,
     read_record,
 )
 from micronet_lm.config import DistillConfig
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import LabelsError
+
+OPEN_ARRAYS = 64
+"""Arrays that are mapped at one time."""
 
 
 class Labels(NamedTuple):
@@ -35,10 +40,11 @@ class SoftLabels:
 
     def __init__(self, path: Path, settings: Settings, summary: Summary) -> None:
         self.path, self.settings, self.summary = path, settings, summary
-        self._arrays = {
-            name: [open_array(path, settings, n, name) for n in range(settings.shards)]
-            for name in arrays(settings)
-        }
+        for name in arrays(settings):
+            for number in range(settings.shards):
+                check_array(path, settings, number, name)
+        # A mapped file is an open file, of which a process may have a thousand or so.
+        self._array = lru_cache(OPEN_ARRAYS)(partial(open_array, path, settings))
 
     @classmethod
     def open(cls, path: Path | str) -> "SoftLabels":
@@ -92,7 +98,7 @@ class SoftLabels:
         # Labels that stand beside the wrong tokens would teach nonsense without a complaint.
         span = settings.span(0)
         following = corpus.split("train")[span.start + 1 : span.stop + 1]
-        hits = int((self._arrays[IDS][0] == following[:, None]).any(axis=1).sum())
+        hits = int((self._array(0, IDS) == following[:, None]).any(axis=1).sum())
         if hits != (recorded := read_record(self.path, 0).hits):
             raise LabelsError(
                 f"the soft labels {self.path} do not stand beside their tokens ({hits:,} true "
@@ -117,15 +123,15 @@ class SoftLabels:
             )
 
     def _windows(self, name: str, starts: Sequence[int], length: int, count: int) -> NDArray[Any]:
-        size, shards = self.settings.shard_tokens, self._arrays[name]
-        windows = np.empty((len(starts), length, count), dtype=shards[0].dtype)
+        size = self.settings.shard_tokens
+        windows = np.empty((len(starts), length, count), dtype=arrays(self.settings)[name])
         for window, start in zip(windows, starts, strict=True):
             if not 0 <= start <= self.settings.tokens - length:
                 raise IndexError(f"labels {start} to {start + length} of {self.settings.tokens}")
             done = 0
             while done < length:
                 shard, place = divmod(start + done, size)
-                part = shards[shard][place : place + length - done, :count]
+                part = self._array(shard, name)[place : place + length - done, :count]
                 window[done : done + len(part)] = part
                 done += len(part)
         return windows

@@ -115,9 +115,9 @@ def write_soft_labels(
         joined_processes() as processes,
         _claimed(folder, settings) if processes.leads else nullcontext(),
     ):
-        processes.share(0.0)  # the folder is the leader's now
+        processes.mean([0.0])  # the folder is the leader's now
         missing = [n for n in range(settings.shards) if not is_finished(folder, n)]
-        processes.share(0.0)  # all know what is missing before anybody writes
+        processes.mean([0.0])  # all know what is missing before anybody writes
         own = missing[processes.rank :: processes.count]
         quiet = quiet or not processes.leads
         _write_shards(teacher.to(processes.device), ids, folder, settings, own, quiet=quiet)
