@@ -14,6 +14,7 @@ from tests.training.test_loop import same_tensors
 from torch import Tensor
 
 from micronet_lm.cli.main import main
+from micronet_lm.compression import write_soft_labels
 from micronet_lm.compression.gradual_pruning import GradualPruning, cubic_sparsity
 from micronet_lm.compression.magnitude import model_sparsity, prunable, removed
 from micronet_lm.compression.pruned_run import FILE
@@ -145,6 +146,25 @@ def test_the_verb_prunes_gradually(
     assert main(["evaluate", str(out), "--json"]) == 0
     evaluated = json.loads(capsys.readouterr().out)
     assert evaluated["perplexity"] == pytest.approx(perplexity(run.progress().best_loss or 0))
+
+
+def test_distillation_may_stay_on(
+    tmp_path: Path, corpus: Corpus, source: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, labels = str(tmp_path / "pruned"), str(tmp_path / "labels")
+    write_soft_labels(source.model(), corpus, Path(labels), count=4, quiet=True)
+    words = ["prune", str(source.path), "--allocation", "slope", "--out", out, "--labels", labels]
+    words += ["--train.steps", "4", "--prune.every", "2", "--train.evaluate_every", "2"]
+    assert main(words) == 2
+    assert "--labels needs a section distill" in capsys.readouterr().err
+    words += ["--distill.top_k", "4"]
+    assert main(words) == 0
+    lines = [x for x in read_metrics(tmp_path / "pruned" / "metrics.jsonl") if x["kind"] == "train"]
+    assert {"soft_loss", "hard_loss", "sparsity"} <= set(lines[0])
+    assert main(["prune", "--resume", out, "--train.steps", "6"]) == 0  # it remembers its labels
+    lines = [x for x in read_metrics(tmp_path / "pruned" / "metrics.jsonl") if x["kind"] == "train"]
+    assert lines[-1]["step"] == 6
+    assert "soft_loss" in lines[-1]
 
 
 @pytest.mark.parametrize("uniform", [True, False])

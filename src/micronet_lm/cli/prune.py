@@ -98,6 +98,11 @@ def _run(arguments: argparse.Namespace) -> int:
         changes["distill"] = None  # its own labels stay behind
     recipe = merge_recipe(source.recipe(), {**changes, **arguments.overrides})
     assert recipe.prune is not None  # noqa: S101
+    if labels is not None and recipe.distill is None:
+        raise UsageError(
+            "--labels needs a section distill: the run has none; name one of its keys, such as "
+            "--distill.weight_max 0.5"
+        )
     plan = make_plan(
         source.model(), recipe.prune, arguments.sensitivity or source.path / "sensitivity"
     )

@@ -112,7 +112,9 @@ def prune(
     if plan is None:
         plan = Plan.load(run.path / FILE)
     objective: Any = next_word_loss
-    if labels is not None and recipe.distill is not None:
+    if recipe.distill is not None:
+        if labels is None:
+            raise ConfigError("the recipe has a section distill: name soft labels with --labels")
         labels.check_corpus(corpus)
         objective = Distillation(labels, recipe.distill, recipe.train.steps)
         inputs["labels"] = Input(path=labels.path, fingerprint=labels.fingerprint)
