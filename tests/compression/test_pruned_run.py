@@ -116,11 +116,13 @@ def test_the_verb_prunes_gradually(
 ) -> None:
     out = tmp_path / "pruned"
     words = ["prune", str(source.path), "--sparsity", "0.5", "--out", str(out)]
+    words += ["--allocation", "threshold"]
     words += ["--train.steps", "8", "--prune.every", "2", "--train.evaluate_every", "4"]
     assert main(words) == 0
     said = capsys.readouterr()
     assert "all" in said.out
     assert "0.5000" in said.out
+    assert "Pruning any one of them alone" in said.out
     run = Run.open(out)
     model = run.model()
     assert model_sparsity(model) == pytest.approx(0.5, abs=1e-3)  # rounded in tiny matrices

@@ -26,8 +26,8 @@ _EXAMPLE = """examples:
   micronet prune runs/small --sparsity 0.358 --one-shot --out runs/one-shot
   micronet prune runs/small --sparsity 0.358 --one-shot --allocation uniform --out runs/uniform
 
---allocation threshold (the paper's) prunes every matrix up to the same perplexity, slope removes
-the next weight always where it costs least, uniform the same share of every matrix.
+--allocation slope removes the next weight always where it costs least, threshold (the paper's)
+prunes every matrix up to the same perplexity, uniform takes the same share of every matrix.
 
 The run's recipe is taken over; any of its keys can be set as --section.key VALUE. With --labels the
 distillation of a distilled run stays on. Ctrl-C saves; the same command or --resume goes on.
@@ -59,8 +59,8 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     )
     parser.add_argument(
         "--allocation",
-        choices=["threshold", "slope", "uniform"],
-        help="how the matrices share the sparsity: as in the paper, better, or as a baseline",
+        choices=["slope", "threshold", "uniform"],
+        help="how the matrices share the sparsity (default: slope)",
     )
     parser.add_argument(
         "--sensitivity", type=Path, metavar="DIR", help="the analysis (default: RUN/sensitivity)"

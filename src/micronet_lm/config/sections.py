@@ -253,9 +253,9 @@ class PruneConfig(Section):
     initial_sparsity: float = Field(default=0.16, ge=0.0, lt=1.0)
     """Share that is removed before the first step (ρ_0), but no more than in the end."""
 
-    allocation: Literal["threshold", "slope", "uniform"] = "threshold"
-    """How the matrices share it: up to one `threshold` of perplexity, as in the paper; by the
-    `slope` of their sensitivity, where the next weight costs least; or `uniform`."""
+    allocation: Literal["slope", "threshold", "uniform"] = "slope"
+    """How the matrices share it: by the `slope` of their sensitivity, where the next weight costs
+    least; up to one `threshold` of perplexity, as in the paper; or `uniform`."""
 
     steps: int | None = Field(default=None, ge=1)
     """Steps over which the sparsity rises; all steps of the run when left out."""
