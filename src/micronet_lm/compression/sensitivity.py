@@ -162,7 +162,10 @@ def load_sensitivity(folder: Path, model: LanguageModel) -> Sensitivity:
     """Read a finished analysis of this very model."""
     file = folder / TABLE
     if not file.is_file():
-        raise RunError(f"{folder} holds no finished sensitivity analysis: there is no {TABLE}")
+        raise RunError(
+            f"{folder} holds no finished sensitivity analysis ({TABLE}); make one with "
+            "micronet sensitivity RUN, or do without: --allocation uniform"
+        )
     try:
         tree = json.loads(file.read_text(encoding="utf-8"))
         matrices: dict[str, dict[str, Any]] = tree["matrices"]
