@@ -99,7 +99,7 @@ def test_another_model_or_text_is_refused(tmp_path: Path) -> None:
     analyse(model(), text(), file, ALONE, grid=GRID)
     other = model()
     other.tables[0].data[0, 0] += 1
-    with pytest.raises(RunError, match="an analysis with other weights; remove it"):
+    with pytest.raises(RunError, match="an analysis with other model; remove it"):
         analyse(other, text(), file, ALONE, grid=GRID)
     with pytest.raises(RunError, match="with other tokens, text"):
         analyse(model(), text()[:200], file, ALONE, grid=GRID)
@@ -146,7 +146,7 @@ def test_two_processes_and_a_kill_give_the_same_table(tmp_path: Path) -> None:
 
 
 def test_curves_begin_at_the_untouched_model() -> None:
-    setup = Setup(weights="", tokens=3, text="", cache=0)
+    setup = Setup(model="", tokens=3, text="")
     result = Sensitivity(setup=setup, base=2.0, sizes={"a": 4}, losses={"a": {0.5: 2.5, 0.9: 2.2}})
     curve = result.curves()["a"]
     assert curve(0.0) == pytest.approx(np.exp(2.0))

@@ -17,12 +17,13 @@ from micronet_lm.compression import SoftLabels, write_soft_labels
 from micronet_lm.compression.softlabels import teacher as pass_of_teacher
 from micronet_lm.compression.softlabels.choosing import Chosen, covered, sampled, top_k
 from micronet_lm.compression.softlabels.manifest import Manifest
-from micronet_lm.compression.softlabels.teacher import distributions, fingerprint_of
+from micronet_lm.compression.softlabels.teacher import distributions
 from micronet_lm.config import CacheConfig, DistillConfig, merge_recipe
 from micronet_lm.corpus import Corpus, build_corpus
 from micronet_lm.errors import LabelsError, UsageError
 from micronet_lm.files import locked
 from micronet_lm.model import LanguageModel
+from micronet_lm.model.fingerprint import fingerprint_of
 
 
 @torch.inference_mode()

@@ -24,6 +24,7 @@ from micronet_lm.compression.magnitude import Ranking, prunable
 from micronet_lm.errors import RunError
 from micronet_lm.files import write_text
 from micronet_lm.model import LanguageModel
+from micronet_lm.model.fingerprint import fingerprint_of
 from micronet_lm.training import evaluate, perplexity
 from micronet_lm.training.processes import Processes
 
@@ -41,17 +42,14 @@ TOKENS = 20_000
 class Setup:
     """What the points of an analysis have in common: they can be compared only if it is equal."""
 
-    weights: str
-    """Fingerprint of the analysed weights."""
+    model: str
+    """Fingerprint of the analysed weights, their shape, and the cache's size."""
 
     tokens: int
     """Tokens of the text that each point is measured on."""
 
     text: str
     """Fingerprint of these tokens."""
-
-    cache: int
-    """Size of the model's cache; 0 without one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +178,7 @@ def load_sensitivity(folder: Path, model: LanguageModel) -> Sensitivity:
         )
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(f"{file} is damaged ({error}); analyse again") from None
-    if result.setup.weights != _fingerprint(model):
+    if result.setup.model != fingerprint_of(model):
         raise RunError(
             f"{folder} is the analysis of other weights than this run's; analyse it again with "
             "micronet sensitivity"
@@ -190,19 +188,10 @@ def load_sensitivity(folder: Path, model: LanguageModel) -> Sensitivity:
 
 def _setup(model: LanguageModel, ids: NDArray[np.unsignedinteger]) -> Setup:
     return Setup(
-        weights=_fingerprint(model),
+        model=fingerprint_of(model),
         tokens=len(ids),
         text=hashlib.sha256(np.ascontiguousarray(ids).tobytes()).hexdigest(),
-        cache=model.cache.size if model.cache else 0,
     )
-
-
-def _fingerprint(model: LanguageModel) -> str:
-    weights = hashlib.sha256()
-    for name, tensor in model.state_dict().items():
-        weights.update(name.encode())
-        weights.update(tensor.cpu().contiguous().numpy().tobytes())
-    return weights.hexdigest()
 
 
 def _read_points(file: Path, setup: Setup) -> dict[tuple[str, float], float]:

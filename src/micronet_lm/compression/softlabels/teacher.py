@@ -6,7 +6,6 @@ So the numbers are the same to the bit from one process, from several, and after
 read again is L(C − 1) tokens, and with a cache its size more.
 """
 
-import hashlib
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
@@ -69,13 +68,3 @@ def _piece(
 ) -> Piece:
     logs = teacher.log_distribution(hidden, following, memory)
     return Piece(place, logs[0].exp_(), following[0])
-
-
-def fingerprint_of(model: LanguageModel) -> str:
-    """Give one hash of a model's weights, shape and cache."""
-    size = 0 if model.cache is None else model.cache.size
-    digest = hashlib.sha256(f"{model.config.model_dump_json()} cache {size}\n".encode())
-    for name, tensor in sorted(model.state_dict().items()):
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        digest.update(tensor.detach().cpu().contiguous().numpy().data)
-    return digest.hexdigest()

@@ -34,11 +34,12 @@ from micronet_lm.compression.softlabels.shards import (
     read_record,
     write_shard,
 )
-from micronet_lm.compression.softlabels.teacher import Piece, distributions, fingerprint_of
+from micronet_lm.compression.softlabels.teacher import Piece, distributions
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import LabelsError, UsageError
 from micronet_lm.files import locked
 from micronet_lm.model import LanguageModel
+from micronet_lm.model.fingerprint import fingerprint_of
 from micronet_lm.training.evaluation import check_ids
 from micronet_lm.training.loop import make_deterministic
 from micronet_lm.training.memory import keep_freed_memory
