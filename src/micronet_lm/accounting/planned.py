@@ -8,6 +8,7 @@ from micronet_lm.accounting.target import FULL, Matrix, Rows, Target
 from micronet_lm.config import PLACEMENTS
 from micronet_lm.errors import UsageError
 
+
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """How a model is to be pruned and quantized."""
@@ -49,9 +50,7 @@ def carry_out(plan: Plan, target: Target) -> Target:
     if plan.bits == FULL:
         return replace(target, matrices=matrices)
     places = PLACEMENTS[plan.activations]
-    return replace(
-        target, matrices=matrices, bits=plan.bits, places=places, place_bits=None
-    )
+    return replace(target, matrices=matrices, bits=plan.bits, places=places, place_bits=None)
 
 
 def evenly(slot: Slot, nonzeros: int) -> Matrix:
