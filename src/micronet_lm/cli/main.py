@@ -13,6 +13,7 @@ from micronet_lm.cli import (
     evaluate,
     presets,
     prune,
+    quantize,
     reproduce,
     search_cache,
     sensitivity,
@@ -80,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(metavar="VERB", required=True)
     for verb in (
         *(corpus, presets, train, soft_labels, distill, sensitivity, prune, search_cache),
-        *(evaluate, account, reproduce),
+        *(quantize, evaluate, account, reproduce),
     ):
         verb.add(verbs)
     return parser
