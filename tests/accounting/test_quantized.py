@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.accounting.test_runs import RECIPE, SHARES, write
 
-from micronet_lm.accounting import Account, Place, challenge, count, examine
+from micronet_lm.accounting import Account, Place, Row, challenge, count, examine
 from micronet_lm.accounting.layout import slots
 from micronet_lm.accounting.memory import state
 from micronet_lm.accounting.widths import bits_of, widths
@@ -61,7 +61,7 @@ def test_storage_is_the_bits_of_the_file(tmp_path: Path, choice: dict[str, Any])
             bits += 32 * tensor.size
         else:
             own = width[name].bits if name in width else 32
-            bits += min(np.count_nonzero(tensor) * own + tensor.size, tensor.size * own)
+            bits += min(int(np.count_nonzero(tensor)) * own + tensor.size, tensor.size * own)
     bits += 32 * (4 * recipe.model.width * recipe.model.layers + 2)  # LayerNorms, θ and λ
     target = examine(write(tmp_path, held, recipe), recipe, SHARES)
     assert count(target, challenge()).storage == Fraction(bits, 32)
@@ -69,7 +69,7 @@ def test_storage_is_the_bits_of_the_file(tmp_path: Path, choice: dict[str, Any])
     assert target.places == recipe.quantize.chosen_places
 
 
-def row(account: Account, part: str, component: str, name: str) -> Any:
+def row(account: Account, part: str, component: str, name: str) -> Row:
     (found,) = (
         r
         for r in account.rows

@@ -35,9 +35,10 @@ def test_values_and_gradients(time: int, bits: int, missing: int, learned: bool)
     seen: list[Tensor] = []
     quantizers.watch = lambda number, x: seen.append(x)
     rounding = AttentionRounding(quantizers, 1)
-    ours = windowed_attention(*tensors, missing, rounding)
+    q, k, v, positions = tensors
+    ours = windowed_attention(q, k, v, positions, missing, rounding)
     step = quantizers.current_steps()[1]
-    theirs = direct(*tensors, missing, step, bits)
+    theirs = direct(q, k, v, positions, missing, step, bits)
     torch.testing.assert_close(ours, theirs)
     assert 0.8 < float(seen[0].max()) <= 1.0 or time == 1
     parts = [*tensors, *([quantizers.moves] if quantizers.moves is not None else [])]

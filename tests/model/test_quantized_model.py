@@ -167,9 +167,9 @@ def test_zero_channels_zero_tensors_and_pruned_zeros() -> None:
     config = QuantizeConfig(bits=4, calibration_tokens=200)
     model = plain()
     with torch.no_grad():
-        model.blocks[0].inner.weight[3] = 0
-        model.blocks[1].outer.weight.zero_()
-        model.blocks[1].outer.bias.zero_()
+        model.get_parameter("blocks.0.inner.weight")[3] = 0
+        model.get_parameter("blocks.1.outer.weight").zero_()
+        model.get_parameter("blocks.1.outer.bias").zero_()
         model.embedding.tables[1][:, ::2] = 0
     zeros = {n: p == 0 for n, p in model.named_parameters()}
     model.quantize(scheme(config))
@@ -197,7 +197,9 @@ def test_ranges_are_the_moving_average_of_the_largest_magnitudes() -> None:
     names = dict(bare.named_parameters())
     bare.load_state_dict({n: w for n, w in weights.items() if n in names})
     caught: list[Tensor] = []
-    bare.blocks[1].inner.register_forward_hook(lambda _, __, out: caught.append(out.relu()))
+    bare.get_submodule("blocks.1.inner").register_forward_hook(
+        lambda _, __, out: caught.append(out.relu())
+    )
     with torch.inference_mode():
         hidden, _ = bare(torch.from_numpy(IDS[:-1].astype(np.int64))[None])
     stored = stored_tensors(model)
@@ -213,7 +215,7 @@ def test_fitted_steps_have_the_smaller_error() -> None:
             model = quantized(bits=bits, learned=learned)
             errors.append(float((states(model, 60) - exact).square().mean()))
             with torch.no_grad():
-                weight = model.blocks[0].inner.weight
+                weight = model.get_parameter("blocks.0.inner.weight")
                 wrong = (model.arithmetic.weight(weight) - weight).square().mean()
             errors.append(float(wrong))
         assert errors[3] < errors[1]  # of a weight
