@@ -117,6 +117,11 @@ def test_one_step_of_the_paper_and_none(
     assert evaluate(model, corpus.split("valid")).perplexity == calibrated
     assert main(verb(source, tmp_path / "none", "--steps", "0")) == 0  # a result may be replaced
     assert "Calibrated." in capsys.readouterr().out
+    weights = ["--places", "none", "--quantize.bias_bits", "32"]
+    assert main(verb(source, tmp_path / "weights", *weights)) == 0
+    held = read_checkpoint(tmp_path / "weights" / "best.safetensors").part("model")
+    assert not any(name.startswith("activations.") for name in held)
+    assert held["blocks.0.inner.bias"].dtype == torch.float32
     assert main(verb(source, tmp_path / "text", "--recipe", "paper/quantized-text")) == 0
     held = read_checkpoint(tmp_path / "text" / "best.safetensors").part("model")
     assert held["embedding.tables.1"].dtype == torch.float32
