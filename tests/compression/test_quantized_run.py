@@ -151,7 +151,7 @@ def test_training_pays_at_few_bits(tmp_path: Path, source: Run, corpus: Corpus) 
 
 
 @pytest.mark.parametrize(
-    "more", [[], ["--learned"], ["--train.sampling", "stream", "--places", "text"]], ids=str
+    "more", [[], ["--learned", "--train.sampling", "stream", "--places", "text"]], ids=str
 )
 def test_killed_and_resumed_gives_the_same_bits(
     tmp_path: Path, source: Run, more: list[str]
