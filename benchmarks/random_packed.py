@@ -1,6 +1,6 @@
 """Write a packed file with random weights, in the shape of a recipe.
 
-python benchmarks/random_packed.py model.safetensors --cache 3000 --sparsity 0.36 --bits 9
+Example: python benchmarks/random_packed.py model.safetensors --cache 3000 --sparsity 0.36 --bits 9
 """
 
 import argparse

@@ -170,9 +170,8 @@ def _tensor(name: str, record: Any, shape: tuple[int, ...], plain: bool) -> Desc
     size = 1
     for number in shape:
         size *= number
-    if nonzeros is not None:
-        if type(nonzeros) is not int or not 0 <= nonzeros <= size:
-            refuse(f"its tensor {name} has {short(nonzeros)} non-zeros of {size} elements")
+    if nonzeros is not None and (type(nonzeros) is not int or not 0 <= nonzeros <= size):
+        refuse(f"its tensor {name} has {short(nonzeros)} non-zeros of {size} elements")
     if plain and (bits != FULL or nonzeros is not None):
         refuse(f"its tensor {name} is not dense and in 32 bits, as LayerNorm's are")
     return Described(shape=shape, bits=bits, nonzeros=nonzeros)

@@ -1,4 +1,4 @@
-"""Which tensors a packed model of a given shape holds, with their shapes, and where it quantizes."""
+"""Which tensors a packed model holds, with their shapes, and how many quantizers a place has."""
 
 from collections.abc import Iterator
 

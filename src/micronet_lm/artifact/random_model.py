@@ -7,6 +7,7 @@ are the rarer the higher their id, activations fill the ranges of their quantize
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -134,11 +135,11 @@ def _bias(slot: Slot, shape: ModelConfig, random: np.random.Generator) -> Floats
     share = 1 / (np.arange(shape.bounds[-1]) + 3.0)
     edges = shape.bounds
     if slot.role is Role.TAIL:
-        mass = [share[low:high].sum() for low, high in zip(edges[1:], edges[2:], strict=False)]
-        return np.log(np.array(mass) / share.sum()).astype(np.float32)
+        mass = [share[low:high].sum() for low, high in pairwise(edges[1:])]
+        return np.asarray(np.log(np.array(mass) / share.sum()), np.float32)
     number = int(slot.name.rsplit(".", 1)[1])
     own = share[edges[number] : edges[number + 1]]
-    return np.log(own / (share if number == 0 else own).sum()).astype(np.float32)
+    return np.asarray(np.log(own / (share if number == 0 else own).sum()), np.float32)
 
 
 def _packed(values: Floats, bits: int, by_row: bool) -> Weights:

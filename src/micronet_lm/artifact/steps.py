@@ -1,4 +1,4 @@
-"""Steps: what an integer is multiplied with to give a value, exactly in fp32 (docs/arithmetic.md)."""
+"""Steps: what an integer is multiplied with to give a value, exactly in fp32."""
 
 import numpy as np
 from numpy.typing import NDArray

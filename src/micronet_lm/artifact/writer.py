@@ -22,10 +22,12 @@ Parts = dict[str, NDArray[Any]]
 
 def write_packed(path: Path, model: PackedModel) -> None:
     """Write a model to a file that appears complete or not at all."""
-    check_model(model)
     try:
+        check_model(model)
         metadata = to_json(model)
         from_json(metadata)  # what a reader would refuse is not written
+    except ArtifactError as error:
+        raise ArtifactError(f"{path} cannot be made of this model: {error}") from None
     except (TypeError, ValueError) as error:
         raise ArtifactError(f"the model card cannot be written as JSON: {error}") from None
     parts: Parts = {}
@@ -46,7 +48,8 @@ def write_packed(path: Path, model: PackedModel) -> None:
 
 
 def _weight_parts(name: str, weights: Weights) -> Parts:
-    flat, parts = weights.values.reshape(-1), Parts()
+    flat: NDArray[Any] = weights.values.reshape(-1)
+    parts: Parts = {}
     if weights.sparse:
         mask = flat != 0
         parts[f"{name}.mask"] = pack_mask(mask)
