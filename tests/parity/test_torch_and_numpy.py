@@ -1,0 +1,114 @@
+"""The NumPy engine gives the torch model's numbers: another computation of the same definition."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from tests.parity.torch_models import torch_model
+
+from micronet_lm.artifact import PackedModel, write_packed
+from micronet_lm.artifact.random_model import Choice, random_model
+from micronet_lm.config import ModelConfig
+from micronet_lm.model import LanguageModel
+from micronet_lm.runtime.reference import NumpyEngine
+from micronet_lm.training.evaluation import token_losses
+
+THREE_BINS = ModelConfig(
+    vocabulary=120,
+    cutoffs=(20, 60),
+    embedding_widths=(16, 8, 4),
+    width=16,
+    layers=3,
+    heads=2,
+    key_width=6,
+    value_width=5,
+    ffn_width=24,
+    context=7,
+)
+ONE_BIN = THREE_BINS.model_copy(update={"cutoffs": (), "embedding_widths": (16,)})
+NARROW = THREE_BINS.model_copy(update={"embedding_widths": (12, 8, 4)})
+LONG = THREE_BINS.model_copy(update={"context": 400})
+SHORT = THREE_BINS.model_copy(update={"context": 1})
+
+MODELS = {
+    "three bins": (THREE_BINS, Choice(seed=1)),
+    "one bin": (ONE_BIN, Choice(seed=2)),
+    "first bin projected": (NARROW, Choice(seed=3, cache=30)),
+    "cache": (THREE_BINS, Choice(seed=4, cache=50)),
+    "cache of 1": (THREE_BINS, Choice(seed=5, cache=1)),
+    "cache longer than the text": (ONE_BIN, Choice(seed=6, cache=5000)),
+    "pruned": (THREE_BINS, Choice(seed=7, sparsity=0.6, cache=20)),
+    "context longer than the text": (LONG, Choice(seed=8)),
+    "context of 1": (SHORT, Choice(seed=9, cache=10)),
+    "integer weights": (THREE_BINS, Choice(seed=10, bits=4, cache=9, step_a_row=True)),
+}
+TEXT = np.random.default_rng(0).integers(0, 120, 400)
+TOLERANCE = 1e-4
+
+
+@pytest.fixture(scope="module", params=MODELS, ids=lambda name: name.replace(" ", "-"))
+def packed(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[PackedModel, Path]]:
+    model = random_model(*MODELS[request.param])
+    path = tmp_path_factory.mktemp("packed") / "model.safetensors"
+    write_packed(path, model)
+    yield model, path
+
+
+def expected(model: LanguageModel, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+    parts = [losses.numpy() for losses, _ in token_losses(model, ids.astype(np.uint32), chunk=50)]
+    return -np.concatenate(parts)
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 1024])
+def test_scores_are_torchs(packed: tuple[PackedModel, Path], chunk: int) -> None:
+    model, path = packed
+    scores = NumpyEngine(path, chunk=chunk).score(TEXT)
+    assert scores.dtype == np.float32
+    np.testing.assert_allclose(scores, expected(torch_model(model), TEXT), atol=TOLERANCE)
+
+
+def test_a_session_gives_torchs_distribution(packed: tuple[PackedModel, Path]) -> None:
+    model, path = packed
+    torched = torch_model(model)
+    session = NumpyEngine(path).start()
+    state = memory = before = None
+    for number, token in enumerate(TEXT[:80].tolist()):
+        word = torch.tensor([[token]])
+        with torch.inference_mode():
+            if before is not None:
+                memory = torched.remember(memory, before, word)
+            before, state = torched(word, state)
+            wanted = torched.log_distribution(before, None, memory)[0, 0].numpy()
+        session.feed(token)
+        assert session.tokens == number + 1
+        found = session.log_distribution()
+        np.testing.assert_allclose(found, wanted, atol=TOLERANCE)
+        assert np.exp(found, dtype=np.float64).sum() == pytest.approx(1, abs=1e-5)
+
+
+def test_stepping_and_scoring_agree(packed: tuple[PackedModel, Path]) -> None:
+    _, path = packed
+    engine = NumpyEngine(path)
+    session, scores = engine.start(), []
+    session.feed(int(TEXT[0]))
+    for token in TEXT[1:].tolist():
+        scores.append(session.log_probability(token))
+        session.feed(token)
+    np.testing.assert_allclose(scores, engine.score(TEXT), atol=TOLERANCE)
+
+
+def test_many_tokens_are_one_by_one(packed: tuple[PackedModel, Path]) -> None:
+    _, path = packed
+    engine = NumpyEngine(path)
+    one, many = engine.start(), engine.start()
+    for token in TEXT[:90].tolist():
+        one.feed(token)
+    for part in (TEXT[:1], TEXT[1:3], TEXT[3:3], TEXT[3:90]):
+        many.feed_many(part)
+    assert one.tokens == many.tokens == 90
+    np.testing.assert_allclose(one.log_distribution(), many.log_distribution(), atol=TOLERANCE)
