@@ -11,9 +11,10 @@ from tests.parity.torch_models import torch_model
 
 from micronet_lm.artifact import PackedModel, write_packed
 from micronet_lm.artifact.random_model import Choice, random_model
-from micronet_lm.config import ModelConfig
+from micronet_lm.config import CODE_PLACES, TEXT_PLACES, ModelConfig, Place
 from micronet_lm.model import LanguageModel
 from micronet_lm.runtime.reference import NumpyEngine
+from micronet_lm.runtime.reference.network import Past
 from micronet_lm.training.evaluation import token_losses
 
 THREE_BINS = ModelConfig(
@@ -44,6 +45,22 @@ MODELS = {
     "context longer than the text": (LONG, Choice(seed=8)),
     "context of 1": (SHORT, Choice(seed=9, cache=10)),
     "integer weights": (THREE_BINS, Choice(seed=10, bits=4, cache=9, step_a_row=True)),
+    "4 bits": (THREE_BINS, Choice(seed=11, bits=4, cache=40, places=CODE_PLACES)),
+    "8 bits by rows": (
+        THREE_BINS,
+        Choice(seed=12, bits=8, sparsity=0.4, cache=9, places=CODE_PLACES, step_a_row=True),
+    ),
+    "9 bits": (NARROW, Choice(seed=13, bits=9, sparsity=0.4, cache=30, places=frozenset(Place))),
+    "16 bits": (ONE_BIN, Choice(seed=14, bits=16, position_bits=16, places=frozenset(Place))),
+    "as in the text": (
+        NARROW,
+        Choice(seed=15, bits=9, table_bits=32, bias_bits=32, cache=30, places=TEXT_PLACES),
+    ),
+    "some of it": (
+        THREE_BINS,
+        Choice(seed=16, bits=5, position_bits=3, activation_bits=7, places=[Place.QKV]),
+    ),
+    "activations only": (THREE_BINS, Choice(seed=17, activation_bits=6, places=CODE_PLACES)),
 }
 TEXT = np.random.default_rng(0).integers(0, 120, 400)
 TOLERANCE = 1e-4
@@ -89,6 +106,22 @@ def test_a_session_gives_torchs_distribution(packed: tuple[PackedModel, Path]) -
         found = session.log_distribution()
         np.testing.assert_allclose(found, wanted, atol=TOLERANCE)
         assert np.exp(found, dtype=np.float64).sum() == pytest.approx(1, abs=1e-5)
+
+
+def test_keys_values_and_hidden_states_are_torchs(packed: tuple[PackedModel, Path]) -> None:
+    """Bit for bit: keys, values and hidden states of all tokens; else to the order of a sum."""
+    model, path = packed
+    tolerance = 0.0 if model.activations else 1e-5
+    engine = NumpyEngine(path)
+    found, past = engine.advance(TEXT, Past.empty(model.shape))
+    with torch.inference_mode():
+        hidden, state = torch_model(model)(torch.from_numpy(TEXT)[None])
+    np.testing.assert_allclose(found.floats(), hidden[0].numpy(), rtol=0, atol=tolerance)
+    qkv = model.activations.get(Place.QKV, np.ones((model.shape.layers, 2), np.float32))
+    for layer in range(model.shape.layers):
+        for own, torchs in ((past.keys, state.keys), (past.values, state.values)):
+            wanted = torchs[layer][0].numpy()[-len(own[layer]) :][: len(own[layer])]
+            np.testing.assert_allclose(own[layer] * qkv[layer, 1], wanted, rtol=0, atol=tolerance)
 
 
 def test_stepping_and_scoring_agree(packed: tuple[PackedModel, Path]) -> None:
