@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from micronet_lm.accounting.target import Place
 from micronet_lm.artifact import PackedFile, open_packed
+from micronet_lm.config import Place
 from micronet_lm.errors import InferenceError
 from micronet_lm.runtime.engine import Floats, Ids
 from micronet_lm.runtime.questions import check_text, check_threads, check_token

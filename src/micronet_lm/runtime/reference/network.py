@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from micronet_lm.accounting.target import Place
 from micronet_lm.artifact import PackedModel, Weights
-from micronet_lm.config import ModelConfig
+from micronet_lm.config import ModelConfig, Place
 from micronet_lm.runtime.reference.arithmetic import (
     Array,
     Floats,

@@ -6,8 +6,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from micronet_lm.accounting.target import Place
 from micronet_lm.artifact import PackedModel
+from micronet_lm.config import Place
 from micronet_lm.runtime.reference.arithmetic import (
     Floats,
     Linear,
