@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from micronet_lm.accounting.runs import PREFIX, is_run, run_corpus, run_recipe
+from micronet_lm.accounting.runs import PREFIX, counted_shares, is_run, run_corpus, run_recipe
 from micronet_lm.accounting.widths import widths
 from micronet_lm.artifact.accounted import target_of
 from micronet_lm.artifact.card import known_perplexity, make_card
@@ -136,9 +136,8 @@ def pack_run(
         raise RunError(f"{path} is not a run: it has no recipe.yaml ('micronet train' makes one)")
     recipe, own = run_recipe(path), corpus_of_run(path, corpus)
     model = model_of_run(path, own, checkpoint)
-    bins = np.searchsorted(recipe.model.cutoffs, own.split("test"), side="right")
-    shares = np.bincount(bins, minlength=len(recipe.model.cutoffs) + 1).tolist()
-    target = target_of(model, str(path), tuple(shares), shares_from="the corpus's test split")
+    shares = counted_shares(own.split("test"), recipe.model)
+    target = target_of(model, str(path), shares, shares_from="the corpus's test split")
     known = known_perplexity(checkpoint_file(path, checkpoint)) if checkpoint == "best" else {}
     card = make_card(
         name=name or path.resolve().name,

@@ -6,12 +6,10 @@ import json
 from fractions import Fraction
 from pathlib import Path
 
-import numpy as np
-
 from micronet_lm.accounting import Plan, Target, carry_out, choose_rules, count, describe, examine
 from micronet_lm.accounting.described import known_shares
 from micronet_lm.accounting.figure import check_form, plot
-from micronet_lm.accounting.runs import is_run, run_corpus, run_recipe
+from micronet_lm.accounting.runs import counted_shares, is_run, run_corpus, run_recipe
 from micronet_lm.accounting.summary import as_json, formulas_as_json
 from micronet_lm.accounting.target import FULL
 from micronet_lm.artifact import read_packed
@@ -20,7 +18,6 @@ from micronet_lm.cli.account_tables import print_account, print_formulas
 from micronet_lm.cli.parsers import add_parser
 from micronet_lm.config import (
     PLACEMENTS,
-    ModelConfig,
     Recipe,
     load_recipe,
     merge_recipe,
@@ -208,7 +205,9 @@ def _recipe_target(arguments: argparse.Namespace, recipe: Recipe) -> Target:
     recipe = merge_recipe(recipe, {"model.vocabulary": size})
     if shares:
         return describe(recipe, name, shares)
-    return describe(recipe, name, _counted_shares(corpus, recipe.model), _origin(corpus))
+    return describe(
+        recipe, name, counted_shares(corpus.split("test"), recipe.model), _origin(corpus)
+    )
 
 
 def _run_target(arguments: argparse.Namespace, path: Path) -> Target:
@@ -222,7 +221,7 @@ def _run_target(arguments: argparse.Namespace, path: Path) -> Target:
     shares, origin = _given_shares(arguments), "given"
     if shares is None:
         corpus = _corpus_of(path, arguments.corpus)
-        shares, origin = _counted_shares(corpus, recipe.model), _origin(corpus)
+        shares, origin = counted_shares(corpus.split("test"), recipe.model), _origin(corpus)
     return examine(path, recipe, shares, shares_from=origin, checkpoint=arguments.checkpoint)
 
 
@@ -239,7 +238,7 @@ def _packed_target(arguments: argparse.Namespace, path: Path) -> Target:
                 f"{corpus.path} has another vocabulary than {path}; name the corpus that the model "
                 "was made with, or give --shares"
             )
-        shares, origin = _counted_shares(corpus, model.shape), _origin(corpus)
+        shares, origin = counted_shares(corpus.split("test"), model.shape), _origin(corpus)
     elif shares is None:
         shares, origin = known_shares(model.shape)
     return target_of(model, str(path), shares, shares_from=origin)
@@ -260,12 +259,6 @@ def _corpus_of(run: Path, named: Path | None) -> Corpus:
             f"the run's is {fingerprint[:12]}); name the right one with --corpus"
         )
     return corpus
-
-
-def _counted_shares(corpus: Corpus, shape: ModelConfig) -> tuple[int, ...]:
-    """Count the test tokens that fall into each bin."""
-    bins = np.searchsorted(shape.cutoffs, corpus.split("test"), side="right")
-    return tuple(np.bincount(bins, minlength=len(shape.cutoffs) + 1).tolist())
 
 
 def _origin(corpus: Corpus) -> str:

@@ -18,6 +18,7 @@ from micronet_lm.cli import (
     predict,
     presets,
     prune,
+    quantize,
     reproduce,
     score,
     search_cache,
@@ -86,7 +87,8 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(metavar="VERB", required=True)
     for verb in (
         *(corpus, presets, train, soft_labels, distill, sensitivity, prune, search_cache),
-        *(evaluate, account, pack, inspection, predict, generate, score, bench, reproduce),
+        *(quantize, evaluate, account),
+        *(pack, inspection, predict, generate, score, bench, reproduce),
     ):
         verb.add(verbs)
     return parser
