@@ -61,6 +61,10 @@ class Engine(Protocol):
     """A model that is ready to run."""
 
     @property
+    def name(self) -> str:
+        """Which engine it is: `native` or `numpy`."""
+
+    @property
     def vocabulary_size(self) -> int:
         """How many words the model knows (V)."""
 

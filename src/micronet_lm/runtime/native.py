@@ -85,6 +85,11 @@ class NativeEngine:
             raise ArtifactError(f"{path} cannot be used: {error}") from None
 
     @property
+    def name(self) -> str:
+        """Which engine it is."""
+        return "native"
+
+    @property
     def vocabulary_size(self) -> int:
         """How many words the model knows."""
         return int(self._engine.vocabulary_size)
