@@ -36,7 +36,8 @@ _EXAMPLE = """examples:
 
 TARGET is a preset or a .yaml recipe (counted from its shape; any key can be set as --section.key
 VALUE), the folder of a training run (its non-zeros are counted in the checkpoint; --cache.size
-may be set; write ./demo for a folder with a preset's name), or a packed file (as it is).
+may be set; write ./demo for a folder with a preset's name), or a packed file (as it is). --density,
+--bits, --activations, --embeddings and --scales plan for what is not quantized yet.
 docs/counting.md explains every rule.
 """
 
@@ -105,26 +106,23 @@ def _add_compression(parser: argparse.ArgumentParser) -> None:
         help="share of non-zeros in every prunable matrix (default: as they are)",
     )
     parser.add_argument(
-        "--bits", type=int, default=FULL, metavar="B", help="quantize to B bits (default: do not)"
+        "--bits", type=int, metavar="B", help="quantize to B bits (default: do not)"
     )
     parser.add_argument(
         "--activations",
         choices=list(PLACEMENTS),
-        default="code",
         help="with --bits: quantize the activations that the authors' code does, those of the "
-        "paper's text, or none (default: %(default)s)",
+        "paper's text, or none (default: code)",
     )
     parser.add_argument(
         "--embeddings",
         choices=["quantized", "full"],
-        default="quantized",
-        help="with --bits: whether the embedding tables are quantized (default: %(default)s)",
+        help="with --bits: whether the embedding tables are quantized (default: quantized)",
     )
     parser.add_argument(
         "--scales",
         choices=["tensor", "row"],
-        default="tensor",
-        help="with --bits: one scale a matrix or a row (default: %(default)s)",
+        help="with --bits: one scale a matrix or a row (default: tensor)",
     )
 
 
@@ -165,11 +163,21 @@ def _plan(arguments: argparse.Namespace) -> Plan:
             ) from None
     return Plan(
         density=density,
-        bits=arguments.bits,
-        activations=arguments.activations,
-        embeddings=arguments.embeddings == "quantized",
+        bits=FULL if arguments.bits is None else arguments.bits,
+        activations=arguments.activations or "code",
+        embeddings=arguments.embeddings != "full",
         scale_a_row=arguments.scales == "row",
     )
+
+
+def _refuse_plan(arguments: argparse.Namespace, what: str) -> None:
+    """Refuse to plan for a finished model: the plan would replace what it really holds."""
+    for option in ("density", "bits", "activations", "embeddings", "scales"):
+        if getattr(arguments, option) is not None:
+            raise UsageError(
+                f"--{option} {getattr(arguments, option)} is a plan, but {what}, which is counted "
+                f"as it is; leave out --{option}, or count the recipe or run that it was made from"
+            )
 
 
 def _target(arguments: argparse.Namespace) -> Target:
@@ -178,6 +186,7 @@ def _target(arguments: argparse.Namespace) -> Target:
     if name in preset_names() or (path.suffix in {".yaml", ".yml"} and not path.is_dir()):
         return _recipe_target(arguments, load_recipe(name, arguments.overrides))
     if path.is_file() or (path.suffix == ".safetensors" and not path.is_dir()):
+        _refuse_plan(arguments, f"{path} is a packed file")
         return _packed_target(arguments, path)
     if is_run(path):
         return _run_target(arguments, path)
@@ -218,6 +227,8 @@ def _run_target(arguments: argparse.Namespace, path: Path) -> Target:
                 "only --cache.size can, or count the run's recipe"
             )
     recipe = merge_recipe(run_recipe(path), arguments.overrides)
+    if recipe.quantize is not None:
+        _refuse_plan(arguments, f"{path} is a quantized run")
     shares, origin = _given_shares(arguments), "given"
     if shares is None:
         corpus = _corpus_of(path, arguments.corpus)

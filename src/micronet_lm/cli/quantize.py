@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,9 +34,10 @@ text, none no activations; a list of places does what it says (docs/quantization
 VALUE; --quantize.table_bits 6 gives the embedding tables a width of their own, 32 leaves them in
 fp32. Masks of a pruned run, the cache's size and its parameters are kept. Training is in float32.
 
-A sweep writes sweep.json and sweep.md; points that are there already are not done again. Its
-methods are calibrated and fitted (no training: largest magnitudes, least squared error), trained
-and learned. Ctrl-C saves; the same command or --resume goes on.
+A sweep writes sweep.json and sweep.md with all points of its folder; points that are there already
+are not done again. Its methods are calibrated and fitted (no training: largest magnitudes, least
+squared error), trained and learned. --labels needs a section distill, and something that is
+trained. Ctrl-C saves; the same command or --resume goes on.
 """
 
 
@@ -91,6 +93,12 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.resume is not None:
         if arguments.target or arguments.out or arguments.sweep:
             raise UsageError("--resume DIR takes everything from the run; leave out RUN and --out")
+        _refuse(
+            arguments,
+            ("bits", "steps", "places", "learned", "recipe"),
+            "--resume DIR takes what is quantized and how from the run",
+            "--train.steps N changes how long it is trained",
+        )
         return _go_on(arguments)
     if not (arguments.target and arguments.out):
         raise UsageError("say what to quantize and where: micronet quantize RUN --out DIR")
@@ -105,11 +113,6 @@ def _run(arguments: argparse.Namespace) -> int:
     corpus = source.corpus(arguments.corpus)
     labels = _labels(arguments.labels)
     recipe = quantized_recipe(source.recipe(), changes, distilled=labels is not None)
-    if labels is not None and recipe.distill is None:
-        raise UsageError(
-            "--labels needs a section distill: the run has none; name one of its keys, such as "
-            "--distill.weight_max 0.5"
-        )
     outcome = quantize(run, recipe, corpus, source=source, labels=labels)
     if outcome.step == 0 and outcome.finished:
         return _conclude_calibration(run, outcome.best_loss, as_json=arguments.json)
@@ -164,21 +167,30 @@ def _sweep(arguments: argparse.Namespace, changes: dict[str, Any]) -> int:
         raise UsageError(f"--methods has no {unknown[0]}; it knows {', '.join(METHODS)}")
     if arguments.tokens < 1:
         raise UsageError(f"--tokens {arguments.tokens} must be at least 1 token")
-    if arguments.bits is not None:
-        raise UsageError("--sweep names the widths; leave out --bits")
+    why = "--sweep names the widths, and --methods says whether steps are learned"
+    _refuse(arguments, ("bits", "learned", "quantize.bits", "quantize.learned"), why)
     source = Run.open(arguments.target)
     corpus = source.corpus(arguments.corpus)
     menu = Menu(bits=widths, methods=methods, tokens=arguments.tokens, changes=changes)
-    points = sweep(
-        arguments.out, source, corpus, menu, labels=_labels(arguments.labels), tell=_tell
-    )
-    if len(points) < 1 + len(widths) * len(methods):
+    swept = sweep(arguments.out, source, corpus, menu, labels=_labels(arguments.labels), tell=_tell)
+    if not swept.finished:
         return INTERRUPTED
     if arguments.json:
-        print(json.dumps(as_json(source, menu, points)))  # noqa: T201
+        print(json.dumps(as_json(source, menu, swept.points)))  # noqa: T201
     else:
-        print(table(menu, points), end="")  # noqa: T201
+        print(table(menu, swept.points), end="")  # noqa: T201
     return 0
+
+
+def _refuse(
+    arguments: argparse.Namespace, options: Sequence[str], why: str, instead: str = ""
+) -> None:
+    """Refuse options that would be ignored; those with a point are keys of the recipe."""
+    for option in options:
+        value = getattr(arguments, option, None)
+        if option in arguments.overrides or (value is not None and value is not False):
+            rest = f"; {instead}" if instead else ""
+            raise UsageError(f"{why}; leave out --{option}{rest}")
 
 
 def _tell(point: "Measured") -> None:

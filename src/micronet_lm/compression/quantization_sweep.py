@@ -1,8 +1,9 @@
 """A menu of widths: what each costs, and what it does to the predictions.
 
 Every point is a run folder of its own, and its numbers are in that folder's `point.json`. A point
-whose file belongs to the same model, recipe and measurement is not done again, so a sweep that was
-stopped goes on, and another width or method is added by calling it again.
+whose file belongs to the same model, recipe, labels and measurement is not done again, so a sweep
+that was stopped goes on, and another width or method is added by calling it again: the table has
+every point of the folder that belongs to the same model and measurement, whichever call made it.
 """
 
 import json
@@ -15,11 +16,17 @@ from typing import Any
 from micronet_lm.accounting import challenge, count, examine
 from micronet_lm.accounting.runs import counted_shares
 from micronet_lm.compression.divergence import mean_divergence
-from micronet_lm.compression.quantized_run import quantize, quantized_recipe
+from micronet_lm.compression.quantized_run import (
+    check_quantizable,
+    inputs_of,
+    quantize,
+    quantized_recipe,
+)
 from micronet_lm.compression.softlabels import SoftLabels
 from micronet_lm.compression.sources import file_fingerprint
 from micronet_lm.config import Recipe
 from micronet_lm.corpus import Corpus
+from micronet_lm.errors import UsageError
 from micronet_lm.files import write_text
 from micronet_lm.training import Run, evaluate, perplexity
 
@@ -70,6 +77,39 @@ class Menu:
     changes: Mapping[str, Any]
     """Further keys of the recipe, the same for all points."""
 
+    def __post_init__(self) -> None:
+        for option, values in (("--sweep", self.bits), ("--methods", self.methods)):
+            if len(set(values)) < len(values):
+                raise UsageError(
+                    f"{option} {','.join(map(str, values))} names one of them twice; name each once"
+                )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Swept:
+    """How a call of `sweep` ended."""
+
+    points: Sequence[Measured]
+    """The whole table, the unquantized model first."""
+    finished: bool
+    """False when somebody interrupted it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Planned:
+    """One point before it is done."""
+
+    run: Run
+    method: str
+    recipe: Recipe
+    labels: SoftLabels | None
+    mark: Mapping[str, Any]
+    """What a `point.json` must say that it is of."""
+
+    @property
+    def file(self) -> Path:
+        return self.run.path / "point.json"
+
 
 def sweep(
     out: Path,
@@ -79,42 +119,95 @@ def sweep(
     *,
     labels: SoftLabels | None = None,
     tell: Callable[[Measured], None] = lambda _: None,
-) -> list[Measured]:
+) -> Swept:
     """Quantize to every width by every method; write `sweep.json` and `sweep.md` as they come.
 
-    An interrupted training ends the sweep; what is there is returned.
+    What cannot be done is refused before anything is. An interrupted training ends the sweep; what
+    is there is returned.
     """
-    recipe = source.recipe()
     origin = {"source": file_fingerprint(source.best), "tokens": menu.tokens}
-    known = _known(out / f"{PLAIN}.json", origin)
-    if known is None:
+    plan = _plan(out, source, corpus, menu, origin, labels)
+    base = _known(out / f"{PLAIN}.json", origin)
+    if base is None:
         begin = time.perf_counter()
         loss = evaluate(source.model(), corpus.split("valid")).loss
-        known = _measured(source, recipe, corpus, PLAIN, loss, 0.0, begin)
-        _note(out / f"{PLAIN}.json", origin, known)
-    tell(known)
-    points = [known]
+        base = _measured(source, source.recipe(), corpus, PLAIN, loss, 0.0, begin)
+        _note(out / f"{PLAIN}.json", origin, base)
+    tell(base)
+    for planned in plan:
+        run, point = planned.run, _known(planned.file, planned.mark)
+        if point is None:
+            begin = time.perf_counter()
+            planned.file.unlink(missing_ok=True)  # of a run that is replaced, or measured anew
+            outcome = quantize(run, planned.recipe, corpus, source=source, labels=planned.labels)
+            if not outcome.finished:
+                return Swept(points=[base, *_gathered(out, origin, plan)], finished=False)
+            ids = corpus.split("valid")[: menu.tokens + 1]
+            divergence = mean_divergence(source.model(), run.model(), ids)
+            point = _measured(
+                run, planned.recipe, corpus, planned.method, outcome.best_loss, divergence, begin
+            )
+            _note(planned.file, planned.mark, point)
+        tell(point)
+        points = [base, *_gathered(out, origin, plan)]
+        write_text(out / "sweep.json", json.dumps(as_json(source, menu, points)) + "\n")
+        write_text(out / "sweep.md", table(menu, points))
+    return Swept(points=[base, *_gathered(out, origin, plan)], finished=True)
+
+
+def _plan(
+    out: Path,
+    source: Run,
+    corpus: Corpus,
+    menu: Menu,
+    origin: Mapping[str, Any],
+    labels: SoftLabels | None,
+) -> list[_Planned]:
+    """Make and check every point's recipe and place, before hours are spent on the first."""
+    training = [method for method in menu.methods if "quantize.steps" not in METHODS[method]]
+    if labels is not None and not training:
+        raise UsageError(
+            f"--methods {','.join(menu.methods)} train nothing, so there is nothing to distil; "
+            "leave out --labels, or add trained or learned"
+        )
+    recipe, plan = source.recipe(), []
     for method in menu.methods:
         for bits in menu.bits:
-            run = Run(out / f"{method}-{bits}")
             changes = {**menu.changes, **METHODS[method], "quantize.bits": bits}
-            own = quantized_recipe(recipe, changes, distilled=labels is not None)
+            taught = labels if method in training else None
+            if method not in training:  # what is said about distillation is for the others
+                changes = {k: v for k, v in changes.items() if not k.startswith("distill.")}
+            own = quantized_recipe(recipe, changes, distilled=taught is not None)
+            if method in training and own.quantize is not None and own.quantize.steps == 0:
+                raise UsageError(
+                    f"--methods {method} with 0 steps trains nothing; take --steps 1 or more, or "
+                    "the methods calibrated and fitted"
+                )
             mark = {**origin, "recipe": own.model_dump(mode="json")}
-            point = _known(run.path / "point.json", mark)
-            if point is None:
-                begin = time.perf_counter()
-                outcome = quantize(run, own, corpus, source=source, labels=labels)
-                if not outcome.finished:
-                    return points
-                ids = corpus.split("valid")[: menu.tokens + 1]
-                divergence = mean_divergence(source.model(), run.model(), ids)
-                point = _measured(run, own, corpus, method, outcome.best_loss, divergence, begin)
-                _note(run.path / "point.json", mark, point)
-            tell(point)
-            points.append(point)
-            write_text(out / "sweep.json", json.dumps(as_json(source, menu, points)) + "\n")
-            write_text(out / "sweep.md", table(menu, points))
-    return points
+            if taught is not None:
+                mark["labels"] = taught.fingerprint
+            run = Run(out / f"{method}-{bits}")
+            plan.append(_Planned(run=run, method=method, recipe=own, labels=taught, mark=mark))
+    for planned in plan:
+        check_quantizable(planned.recipe, corpus, planned.labels)
+        if _known(planned.file, planned.mark) is None:
+            if planned.method in training:
+                planned.run.check(planned.recipe, corpus, inputs_of(source, planned.labels))
+            else:
+                planned.run.check_place(source)
+    return plan
+
+
+def _gathered(out: Path, origin: Mapping[str, Any], plan: Sequence[_Planned]) -> list[Measured]:
+    """Read every point of the folder that belongs here, also those of earlier calls."""
+    wanted = {planned.file: planned.mark for planned in plan}
+    found = []
+    for file in out.glob("*/point.json"):
+        point = _known(file, wanted.get(file, origin), exactly=file in wanted)
+        if point is not None and point.method in METHODS:
+            found.append(point)
+    order = list(METHODS)
+    return sorted(found, key=lambda point: (order.index(point.method), -point.bits))
 
 
 def as_json(source: Run, menu: Menu, points: Sequence[Measured]) -> dict[str, Any]:
@@ -170,11 +263,15 @@ def _measured(
     )
 
 
-def _known(file: Path, mark: Mapping[str, Any]) -> Measured | None:
-    """Read a point that was measured before, unless it was of something else."""
+def _known(file: Path, mark: Mapping[str, Any], *, exactly: bool = True) -> Measured | None:
+    """Read a point that was measured before, unless it was of something else.
+
+    It is of `mark`, or of at least what `mark` says if that need not be matched `exactly`.
+    """
     try:
         tree = json.loads(file.read_text("utf-8"))
-        return Measured(**tree["measured"]) if tree["of"] == mark else None
+        own = tree["of"] if exactly else {key: tree["of"][key] for key in mark}
+        return Measured(**tree["measured"]) if own == mark else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

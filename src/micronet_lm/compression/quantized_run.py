@@ -59,26 +59,17 @@ def quantize(
     With 0 `quantize.steps` it is calibrated only, and the folder is a result. Otherwise it is
     trained in the one loop; a run that goes on needs no source. With `labels` it is distilled.
     """
+    check_quantizable(recipe, corpus, labels)
     config = recipe.quantize
-    if config is None:
-        raise ConfigError("the recipe has no section quantize; name one of its keys, such as bits")
+    assert config is not None  # noqa: S101
     if config.steps == 0:
         if source is None:
             raise RunError(f"{run.path} is calibrated only: there is nothing to go on with")
         return _calibrate_only(run, recipe, corpus, source)
-    if recipe.train.precision != "float32":
-        raise ConfigError(
-            f"train.precision {recipe.train.precision} cannot hold integers of {config.bits} bits; "
-            "quantization-aware training takes float32"
-        )
-    inputs: dict[str, Input] = {} if source is None else {"source": source_input(source)}
+    inputs = inputs_of(source, labels)
     objective: Any = next_word_loss
-    if recipe.distill is not None:
-        if labels is None:
-            raise ConfigError("the recipe has a section distill: name soft labels with --labels")
-        labels.check_corpus(corpus)
+    if recipe.distill is not None and labels is not None:
         objective = Distillation(labels, recipe.distill, recipe.train.steps)
-        inputs["labels"] = Input(path=labels.path, fingerprint=labels.fingerprint)
     model = None
     if source is not None and not run.last.is_file():
         run.check(recipe, corpus, inputs, amend=amend)
@@ -95,6 +86,44 @@ def quantize(
         amend=amend,
         quiet=quiet,
     )
+
+
+def check_quantizable(recipe: Recipe, corpus: Corpus, labels: SoftLabels | None) -> None:
+    """Refuse what would only be found out, or silently left out, after some work."""
+    config = recipe.quantize
+    if config is None:
+        raise ConfigError("the recipe has no section quantize; name one of its keys, such as bits")
+    if config.steps == 0:
+        if labels is not None or recipe.distill is not None:
+            raise ConfigError(
+                "0 steps train nothing, so there is nothing to distil; leave out --labels and the "
+                "keys of distill, or take --steps 1 or more"
+            )
+        return
+    if recipe.train.precision != "float32":
+        raise ConfigError(
+            f"train.precision {recipe.train.precision} cannot hold integers of {config.bits} bits; "
+            "quantization-aware training takes float32"
+        )
+    if labels is None:
+        if recipe.distill is not None:
+            raise ConfigError("the recipe has a section distill: name soft labels with --labels")
+        return
+    if recipe.distill is None:
+        raise ConfigError(
+            "--labels needs a section distill: the run has none; name one of its keys, such as "
+            "--distill.weight_max 0.5"
+        )
+    labels.check_corpus(corpus)
+    labels.check_recipe(recipe.distill)
+
+
+def inputs_of(source: Run | None, labels: SoftLabels | None) -> dict[str, Input]:
+    """What a quantized run is made of beside the corpus."""
+    inputs = {} if source is None else {"source": source_input(source)}
+    if labels is not None:
+        inputs["labels"] = Input(path=labels.path, fingerprint=labels.fingerprint)
+    return inputs
 
 
 def calibrated_model(source: Run, recipe: Recipe, corpus: Corpus) -> LanguageModel:

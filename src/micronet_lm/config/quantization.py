@@ -70,12 +70,19 @@ class QuantizeConfig(Section):
 
     @field_validator("places", mode="before")
     @classmethod
-    def _nothing_is_none(cls, value: object) -> object:
-        if isinstance(value, str) and value in set(Place):
-            return (value,)
-        if isinstance(value, list):
-            return tuple(value)
-        return "none" if value is None else value
+    def _known_places(cls, value: object) -> object:
+        if value is None:
+            return "none"
+        if isinstance(value, str) and value in PLACEMENTS:
+            return value
+        names = tuple(value) if isinstance(value, list | tuple) else (value,)
+        for name in names:
+            if not (isinstance(name, str) and name in set(Place)):
+                raise ValueError(
+                    f"there is no place '{name}'; give {', '.join(PLACEMENTS)}, or a list of "
+                    f"{', '.join(Place)}"
+                )
+        return names
 
     @field_validator(
         *("activation_bits", "layer_bits", "projection_bits", "table_bits", "tail_bits"),

@@ -75,6 +75,14 @@ class Run:
             )
         return run
 
+    def check_folder(self) -> None:
+        """Refuse a place where there can be no folder, before any work is done for it."""
+        for place in (self.path, *self.path.parents):
+            if place.exists():
+                if not place.is_dir():
+                    raise RunError(f"{place} is a file, not a folder; choose another --out")
+                return
+
     def check_trainable(self) -> None:
         """Refuse to train what a verb made without training."""
         if self.result_file.is_file():
@@ -95,6 +103,7 @@ class Run:
 
         With `amend`, what a run can change on its way is left out of the comparison.
         """
+        self.check_folder()
         self.check_trainable()
         if not self.recipe_file.is_file():
             return
@@ -131,14 +140,13 @@ class Run:
 
     def check_place(self, source: "Run") -> None:
         """Refuse to put a result of `source` over it, or over anything that is no result."""
+        self.check_folder()
         if self.path.resolve() == source.path.resolve():
             raise RunError(f"{self.path} is what is worked on; choose another --out")
         if self.recipe_file.is_file() and not self.result_file.is_file():
             raise RunError(f"{self.path} holds a run that was trained; choose another --out")
-        folder = self.path.is_dir()
-        if (self.path.exists() and not folder) or (
-            folder and any(self.path.iterdir()) and not self.result_file.is_file()
-        ):
+        held = self.path.is_dir() and any(self.path.iterdir())
+        if held and not self.result_file.is_file():
             raise RunError(
                 f"{self.path} is there and no result of an earlier call; choose another --out"
             )
@@ -215,6 +223,7 @@ class Run:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other processes from training in this folder; the lock dies with its holder."""
+        self.check_folder()
         try:
             with locked(self.path):
                 for leftover in self.path.glob(".*.safetensors.*.tmp"):  # of a run that was killed
