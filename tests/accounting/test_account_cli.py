@@ -145,6 +145,35 @@ def test_a_run_is_counted_with_its_corpus(
     assert report([str(run), "--checkpoint", "last"], capsys)["parameters"] == found["parameters"]
 
 
+PLANS = (
+    *(["--density", "0.5"], ["--bits", "4"], ["--bits", "32"], ["--activations", "text"]),
+    *(["--embeddings", "full"], ["--scales", "row"]),
+)
+
+
+def test_a_finished_model_takes_no_plan(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    integers, file = tmp_path / "integers", tmp_path / "plain.safetensors"
+    assert main(["quantize", str(run), "--steps", "0", "--out", str(integers)]) == 0
+    assert main(["pack", str(run), "-o", str(file)]) == 0
+    for target, what in ((integers, "a quantized run"), (file, "a packed file")):
+        for words in PLANS:
+            capsys.readouterr()
+            assert main(["account", str(target), "--shares", "3,2,1", *words]) == 2, words
+            captured = capsys.readouterr()
+            assert captured.out == ""
+            said = f"{' '.join(words)} is a plan, but {target} is {what}"
+            assert said in captured.err
+            assert captured.err.count("\n") == 1
+        assert report([str(target), "--shares", "3,2,1"], capsys)["storage"] > 0
+    # A run of floats can still be planned for.
+    floats = report([str(run)], capsys)
+    planned = report([str(run), "--bits", "4", "--scales", "row"], capsys)
+    assert planned["storage"] < floats["storage"]
+    assert report([str(integers)], capsys)["model"]["bits"] == 9
+
+
 def test_a_corpus_tells_the_vocabulary(corpus: Corpus, capsys: pytest.CaptureFixture[str]) -> None:
     shape = ["--model.cutoffs", "20,60", "--model.embedding_widths", "96,32,8"]
     found = report(["demo", *shape, "--corpus", str(corpus.path)], capsys)

@@ -107,6 +107,39 @@ def test_an_unquantized_input_makes_a_product_a_full_one(tmp_path: Path) -> None
         assert [bits(p, *label) for p in ("code", "text", "none")] == [code, text, none], label
 
 
+def test_a_scaled_operand_keeps_its_integers(tmp_path: Path) -> None:
+    """1/√d_k and θ go into a step: one operand's multiplies in full, the products at 9 bits."""
+    keys, hidden = 2 * 3, 8  # h · k, d
+    scores, similarities = 2 * 7, 20  # h · C of 3 terms each, N of 8
+    rows = {
+        "queries": ("layer 2", "attention", "queries / √d_k"),
+        "scores": ("layer 2", "attention", "key scores"),
+        "theta": ("cache", "cache", "θ · hidden state"),
+        "similarities": ("cache", "cache", "similarities"),
+    }
+    for places, bits in (("code", 9), ("none", 32)):
+        recipe, held = quantized(bits=9, places=places)
+        target = examine(write(tmp_path / places, held, recipe), recipe, SHARES)
+        account = count(target, challenge())
+        found = {name: row(account, *label) for name, label in rows.items()}
+        assert {name: r.multiplies for name, r in found.items()} == {
+            "queries": keys,
+            "scores": Fraction(scores * 3 * bits, 32),
+            "theta": hidden,
+            "similarities": Fraction(similarities * 8 * bits, 32),
+        }
+        assert (found["queries"].adds, found["theta"].adds) == (0, 0)
+        assert (found["scores"].adds, found["similarities"].adds) == (scores * 2, similarities * 7)
+        # Products of 9-bit integers have 17 bits; each level of an adder tree has one bit more.
+        tree = count(target, challenge(tree=True))
+        adds = [row(tree, *rows[name]).adds for name in ("scores", "similarities")]
+        wanted = [
+            scores * Fraction(17 + 18, 32),
+            similarities * Fraction(4 * 17 + 2 * 18 + 19, 32),
+        ]
+        assert adds == (wanted if bits == 9 else [scores * 2, similarities * 7])
+
+
 def test_weights_and_activations_may_differ(tmp_path: Path) -> None:
     recipe, held = quantized(bits=4, activation_bits=10, table_bits=6)
     target = examine(write(tmp_path, held, recipe), recipe, SHARES)

@@ -12,10 +12,22 @@ from tests.training.conftest import tiny_recipe
 from micronet_lm.accounting import challenge, count, examine
 from micronet_lm.accounting.runs import counted_shares
 from micronet_lm.cli.main import main
-from micronet_lm.compression import divergence
+from micronet_lm.compression import divergence, write_soft_labels
 from micronet_lm.compression.divergence import mean_divergence
 from micronet_lm.corpus import Corpus
 from micronet_lm.training import Run, evaluate, train
+
+
+@pytest.fixture(scope="module", name="source")
+def _source(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    run = Run(tmp_path_factory.mktemp("runs") / "source")
+    train(run, tiny_recipe(corpus, cache__size=30, train__steps=30), corpus, quiet=True)
+    return run
+
+
+def words_of(source: Run, out: Path) -> list[str]:
+    words = ["quantize", str(source.path), "--out", str(out), "--steps", "3", "--tokens", "200"]
+    return [*words, "--quantize.calibration_tokens", "500", "--json", "--sweep"]
 
 
 def test_the_divergence_is_that_of_the_distributions(
@@ -39,10 +51,8 @@ def test_the_divergence_is_that_of_the_distributions(
 
 
 def test_a_sweep_does_every_point_once(
-    tmp_path: Path, corpus: Corpus, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, source: Run, corpus: Corpus, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    source = Run(tmp_path / "source")
-    train(source, tiny_recipe(corpus, cache__size=30, train__steps=30), corpus, quiet=True)
     out = tmp_path / "sweep"
     words = ["quantize", str(source.path), "--out", str(out), "--steps", "3", "--tokens", "200"]
     words += ["--quantize.calibration_tokens", "500", "--sweep"]
@@ -90,3 +100,69 @@ def test_a_sweep_does_every_point_once(
     assert point["perplexity"] == points["trained", 9]["perplexity"]
     file = out / "trained-9" / "best.safetensors"
     assert file.stat().st_mtime_ns == times[file]
+
+
+def test_the_table_keeps_the_points_of_earlier_calls(
+    tmp_path: Path, source: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "sweep"
+    words = words_of(source, out)
+    capsys.readouterr()
+    assert main([*words, "8,9", "--methods", "fitted"]) == 0
+    first = json.loads(capsys.readouterr().out)["points"]
+    assert main([*words, "5", "--methods", "calibrated"]) == 0
+    said = capsys.readouterr()
+    points = json.loads(said.out)["points"]
+    assert [(p["method"], p["bits"]) for p in points] == [
+        ("unquantized", 32),
+        ("calibrated", 5),
+        ("fitted", 9),
+        ("fitted", 8),
+    ]
+    assert [points[0], *points[2:]] == first  # the very numbers
+    assert said.err.count("divergence") == 2  # only what was asked for is told
+    assert json.loads((out / "sweep.json").read_text())["points"] == points
+    assert len((out / "sweep.md").read_text().splitlines()) == 2 + 4
+    # What was made from another model or measured on other tokens is not in the table.
+    assert main([*words, "5", "--methods", "calibrated", "--tokens", "100"]) == 0
+    points = json.loads(capsys.readouterr().out)["points"]
+    assert [(p["method"], p["bits"]) for p in points] == [("unquantized", 32), ("calibrated", 5)]
+    file = out / "fitted-9" / "point.json"
+    tree = json.loads(file.read_text())
+    tree["of"] |= {"source": "another", "tokens": 100}
+    file.write_text(json.dumps(tree))
+    assert main([*words, "5", "--methods", "calibrated", "--tokens", "100"]) == 0
+    assert json.loads(capsys.readouterr().out)["points"] == points
+
+
+def test_a_sweep_learns_from_the_labels_it_is_given(
+    tmp_path: Path, source: Run, corpus: Corpus, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    write_soft_labels(source.model(), corpus, one, count=5, quiet=True)
+    write_soft_labels(make_teacher(corpus).eval(), corpus, other, count=5, quiet=True)
+    out = tmp_path / "sweep"
+    words = [*words_of(source, out), "4", "--train.log_every", "1", "--distill.top_k", "5"]
+    capsys.readouterr()
+    assert main([*words, "--labels", str(one)]) == 0
+    points = json.loads(capsys.readouterr().out)["points"]
+    assert [p["method"] for p in points] == ["unquantized", "calibrated", "trained"]
+    lines = [json.loads(line) for line in (out / "trained-4/metrics.jsonl").read_text().split()]
+    assert sum("soft_loss" in line for line in lines) == 3
+    assert Run.open(out / "trained-4").recipe().distill is not None
+    assert Run.open(out / "calibrated-4").recipe().distill is None  # nothing was distilled
+    times = {file: file.stat().st_mtime_ns for file in out.glob("*/*.safetensors")}
+    # The same labels: all is done. Other labels: the folder holds something else.
+    assert main([*words, "--labels", str(one)]) == 0
+    assert json.loads(capsys.readouterr().out)["points"] == points
+    assert main([*words, "--labels", str(other)]) == 1
+    said = capsys.readouterr()
+    assert "are not the labels of this run" in said.err
+    assert said.err.count("\n") == 1  # before any point
+    assert {file: file.stat().st_mtime_ns for file in out.glob("*/*.safetensors")} == times
+    # Elsewhere they give another model.
+    words[words.index(str(out))] = str(tmp_path / "again")
+    assert main([*words, "--labels", str(other)]) == 0
+    again = json.loads(capsys.readouterr().out)["points"]
+    assert again[1]["perplexity"] == points[1]["perplexity"]
+    assert again[2]["perplexity"] != points[2]["perplexity"]

@@ -14,7 +14,7 @@ from tests.training.test_loop import same_tensors
 from tests.training.test_processes import ENVIRONMENT, ONE, TWO, finish, train_lines
 
 from micronet_lm.cli.main import main
-from micronet_lm.compression import write_soft_labels
+from micronet_lm.compression import quantization_sweep, quantized_run, write_soft_labels
 from micronet_lm.compression.magnitude import model_sparsity, prunable
 from micronet_lm.compression.quantized_run import quantize, quantized_recipe
 from micronet_lm.corpus import Corpus
@@ -216,20 +216,38 @@ def test_distillation_stays_on(tmp_path: Path, source: Run, corpus: Corpus) -> N
 
 
 def test_mistakes(
-    tmp_path: Path, source: Run, corpus: Corpus, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    source: Run,
+    corpus: Corpus,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     done = tmp_path / "done"
     assert main(verb(source, done)) == 0
     calibrated = tmp_path / "calibrated"
     assert main(verb(source, calibrated, "--steps", "0")) == 0
     out, here = str(tmp_path / "never"), str(source.path)
+    labels, file = tmp_path / "labels", tmp_path / "file"
+    write_soft_labels(source.model(), corpus, labels, count=5, quiet=True)
+    file.write_text("no folder")
+    kept = (done / "best.safetensors").stat().st_mtime_ns
+    # Nothing is worked on before it is refused.
+    monkeypatch.setattr(quantized_run, "calibrated_model", None)
+    monkeypatch.setattr(quantization_sweep, "evaluate", None)
     capsys.readouterr()
     for words, code, said in (
         (["quantize", here], 2, "say what to quantize and where"),
         (["quantize", here, "--out", out, "--bits", "1"], 2, "quantize.bits = 1"),
         (["quantize", here, "--out", out, "--bits", "17"], 2, "quantize.bits = 17"),
         (["quantize", here, "--out", out, "--quantize.table_bits", "20"], 2, "2 to 16, or 32"),
-        (["quantize", here, "--out", out, "--places", "everywhere"], 2, "quantize.places"),
+        (
+            ["quantize", here, "--out", out, "--places", "everywhere"],
+            2,
+            "there is no place 'everywhere'; give code, text, none, or a list of attention_norm, "
+            "qkv,",
+        ),
+        (["quantize", here, "--out", out, "--places", "relu,text"], 2, "there is no place 'text'"),
+        (["quantize", here, "--out", out, "--quantize.places", "5"], 2, "there is no place '5'"),
         (["quantize", here, "--out", out, "--places", "relu,relu"], 2, "name one of them twice"),
         (["quantize", here, "--out", out, "--recipe", "demo"], 2, "has no section quantize"),
         (["quantize", here, "--out", out, "--labels", out], 1, "holds no soft labels"),
@@ -250,7 +268,89 @@ def test_mistakes(
         (["quantize", here, "--out", out, "--sweep", "9,x"], 2, "must be widths with commas"),
         (["quantize", here, "--out", out, "--sweep", "9", "--methods", "magic"], 2, "no magic"),
         (["quantize", here, "--out", out, "--sweep", "9", "--tokens", "0"], 2, "at least 1 token"),
-        (["quantize", here, "--out", out, "--sweep", "9", "--bits", "9"], 2, "leave out --bits"),
+        *(
+            (["quantize", here, "--out", out, "--sweep", "9", *words], 2, f"leave out {words[0]}")
+            for words in (
+                ["--bits", "9"],
+                ["--learned"],
+                ["--quantize.bits", "9"],
+                ["--quantize.learned", "true"],
+            )
+        ),
+        (["quantize", here, "--out", out, "--sweep", "9,99"], 2, "quantize.bits = 99"),
+        (["quantize", here, "--out", out, "--sweep", "9,9"], 2, "--sweep 9,9 names one of them"),
+        (
+            ["quantize", here, "--out", out, "--sweep", "9", "--methods", "fitted,fitted"],
+            2,
+            "--methods fitted,fitted names one of them twice",
+        ),
+        *(
+            (
+                ["quantize", here, "--out", out, "--sweep", "9", "--methods", method, *zero],
+                2,
+                f"--methods {method} with 0 steps trains nothing",
+            )
+            for method in ("trained", "learned")
+            for zero in (["--steps", "0"], ["--quantize.steps", "0"])
+        ),
+        *(
+            (["quantize", "--resume", str(done), *words], 2, f"leave out {words[0]}; --train.steps")
+            for words in (
+                ["--bits", "4"],
+                ["--steps", "0"],
+                ["--places", "text"],
+                ["--learned"],
+                ["--recipe", "paper/quantized-text"],
+            )
+        ),
+        (
+            ["quantize", "--resume", str(done), "--labels", str(labels)],
+            2,
+            "--labels needs a section distill",
+        ),
+        (
+            ["quantize", here, "--out", out, "--labels", str(labels)],
+            2,
+            "--labels needs a section distill",
+        ),
+        (
+            ["quantize", here, "--out", out, "--labels", str(labels), "--sweep", "9"],
+            2,
+            "--labels needs a section distill",
+        ),
+        (
+            ["quantize", here, "--out", out, "--labels", str(labels), "--steps", "0"],
+            2,
+            "0 steps train nothing, so there is nothing to distil",
+        ),
+        (
+            ["quantize", here, "--out", out, "--distill.top_k", "5", "--steps", "0"],
+            2,
+            "0 steps train nothing, so there is nothing to distil",
+        ),
+        (
+            ["quantize", here, "--out", out, "--labels", str(labels), "--distill.top_k", "6"],
+            1,
+            "the recipe asks for the",
+        ),
+        (
+            [
+                *("quantize", here, "--out", out, "--labels", str(labels), "--distill.top_k", "5"),
+                *("--sweep", "9", "--methods", "calibrated,fitted"),
+            ],
+            2,
+            "--methods calibrated,fitted train nothing",
+        ),
+        (
+            ["quantize", here, "--out", out, "--distill.top_k", "5", "--sweep", "9"],
+            2,
+            "name soft labels with --labels",
+        ),
+        *(
+            (["quantize", here, "--out", str(place), *words], 1, f"{file} is a file, not a folder")
+            for place in (file, file / "below")
+            for words in ([], ["--steps", "0"], ["--sweep", "9"])
+        ),
         (["train", "--resume", str(done)], 2, "micronet quantize RUN --out DIR"),
         (["train", "demo", "--out", out, "--quantize.bits", "9"], 2, "micronet quantize RUN"),
         (
@@ -264,6 +364,7 @@ def test_mistakes(
         assert said in error, error
         assert error.count("\n") == 1, error
     assert not Path(out).exists()
+    assert (done / "best.safetensors").stat().st_mtime_ns == kept
     with pytest.raises(ConfigError, match="no section quantize"):
         quantize(Run(tmp_path / "x"), source.recipe(), corpus, source=source)
 

@@ -73,6 +73,7 @@ def _attention(pieces: Pieces, number: int) -> Iterator[Row]:
         input_bits=target.activation_bits(Place.ATTENTION_NORM),
         quantizer=Place.QKV,
     )
+    # The factor becomes part of the queries' step: their integers, and the products' bits, stay.
     if pieces.takes(Step.QUERIES):
         yield pieces.scaling(label("queries / √d_k"), h * k)
     yield pieces.product(
@@ -181,7 +182,7 @@ def _cache(pieces: Pieces) -> Iterator[Row]:
     bits, mixing = target.activation_bits(Place.HIDDEN), pieces.takes(Step.CACHE_MIXING)
     if pieces.takes(Step.CACHE_VALUES):
         yield pieces.values(label("θ and λ"), 2)
-    if mixing:
+    if mixing:  # θ becomes part of the hidden state's step, whose integers stay
         yield pieces.scaling(label("θ · hidden state"), width)
     rows = [Rows(count=size, nonzeros=width)]
     yield pieces.product(label("similarities"), rows, width, (bits, bits))
