@@ -8,6 +8,7 @@ import pytest
 import torch
 from tests.compression.conftest import make_teacher
 from tests.training.conftest import tiny_recipe
+from tests.training.test_processes import train_lines
 
 from micronet_lm.accounting import challenge, count, examine
 from micronet_lm.accounting.runs import counted_shares
@@ -147,8 +148,7 @@ def test_a_sweep_learns_from_the_labels_it_is_given(
     assert main([*words, "--labels", str(one)]) == 0
     points = json.loads(capsys.readouterr().out)["points"]
     assert [p["method"] for p in points] == ["unquantized", "calibrated", "trained"]
-    lines = [json.loads(line) for line in (out / "trained-4/metrics.jsonl").read_text().split()]
-    assert sum("soft_loss" in line for line in lines) == 3
+    assert ["soft_loss" in line for line in train_lines(out / "trained-4")] == [True] * 3
     assert Run.open(out / "trained-4").recipe().distill is not None
     assert Run.open(out / "calibrated-4").recipe().distill is None  # nothing was distilled
     times = {file: file.stat().st_mtime_ns for file in out.glob("*/*.safetensors")}
