@@ -3,13 +3,14 @@
 import json
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from micronet_lm.artifact import read_packed, write_packed
+from micronet_lm.artifact import Weights, open_packed, read_packed, write_packed
 from micronet_lm.artifact.random_model import Choice, random_model
 from micronet_lm.config import CODE_PLACES, ModelConfig
 from micronet_lm.errors import ArtifactError
@@ -283,3 +284,34 @@ def test_what_is_no_packed_file(tmp_path: Path) -> None:
         read_packed(tmp_path)
     assert refused(tmp_path / "m", b"") is not None
     assert refused(tmp_path / "m", b"not a model at all, only text") is not None
+
+
+class OtherForm(Weights):
+    """A tensor in the longer of its two forms."""
+
+    @property
+    def sparse(self) -> bool:
+        return not super().sparse
+
+
+@pytest.mark.parametrize("bits", [5, 32])
+def test_a_tensor_in_its_longer_form_is_refused(bits: int, tmp_path: Path) -> None:
+    """Or a file would take other bytes than are counted for it."""
+    path = tmp_path / "m"
+    for sparsity, form in ((0.7, "dense"), (0.0, "sparse")):
+        model = random_model(TINY, Choice(bits=bits, sparsity=sparsity))
+        own = model.tensors[TABLE]
+        assert own.sparse is (form == "dense")
+        other = OtherForm(values=own.values, steps=own.steps, bits=own.bits)
+        write_packed(path, replace(model, tensors={**model.tensors, TABLE: other}))
+        with pytest.raises(ArtifactError, match=f"{TABLE} with . non-zeros of 6 .* is {form}"):
+            read_packed(path)
+
+
+def test_zeros_of_layernorm_stay_where_they_are(tmp_path: Path) -> None:
+    model = random_model(TINY)
+    zeros = Weights(values=np.zeros(2, np.float32), maskable=False)
+    path = tmp_path / "m"
+    write_packed(path, replace(model, tensors={**model.tensors, NORM: zeros}))
+    assert not read_packed(path).tensors[NORM].sparse
+    assert open_packed(path).container.parts[NORM].bytes == 8

@@ -2,11 +2,13 @@
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from micronet_lm.artifact import read_packed, write_packed
 from micronet_lm.cli.main import main
 from micronet_lm.corpus import Corpus, build_corpus
 
@@ -99,6 +101,10 @@ def test_account_counts_the_file(
         other = report(["account", str(run), *words], capsys)
         assert own["storage"] == other["storage"]
         assert own["operations"] == other["operations"]
+        from_card = report(["account", str(model), *words], capsys)
+        assert from_card["model"]["shares_from"] == "the card"
+        for key in ("storage", "operations", "score"):
+            assert from_card[key] == own[key]
     by_shares = report(["account", str(model), "--shares", "8,1,1", "--json"], capsys)
     assert by_shares["model"]["shares"] == [8, 1, 1]
 
@@ -193,6 +199,13 @@ def test_mistakes_are_one_sentence(
     one.write_text("word1")
     empty.write_text("")
     m = ["-m", str(model)]
+
+    def told(**card: Any) -> Path:
+        """The model with another card."""
+        path = tmp_path / f"told-{len(list(tmp_path.iterdir()))}.safetensors"
+        write_packed(path, replace(read_packed(model), card=card))
+        return path
+
     for words, code, sentence in (
         (["predict", "x", "-m", "missing.safetensors"], 1, "there is no file"),
         (["predict", "x", "-m", str(cut)], 1, "cut"),
@@ -221,7 +234,12 @@ def test_mistakes_are_one_sentence(
         (["evaluate", str(model), "--text", str(one), "--cache.size", "5"], 2, "--cache.size"),
         (["evaluate", str(run), "--text", str(one)], 2, "--text"),
         (["evaluate", "missing.safetensors", "--text", str(one)], 1, "there is no file"),
-        (["account", str(model)], 2, "--shares"),
+        (["account", str(told(shares=[1, 2]))], 1, "shares [1, 2] are not"),
+        (["account", str(told(shares=[1, -2, 3]))], 1, "--shares"),
+        (["account", str(told(shares=[0, 0, 0]))], 1, "--shares"),
+        (["account", str(told(shares="many"))], 1, "--shares"),
+        (["account", str(told(shares=[1e3, 1, 1]))], 1, "--shares"),
+        (["account", str(told())], 2, "--shares"),
         (["account", str(model), "--cache.size", "5"], 2, "--cache.size"),
         (["account", str(cut)], 1, "cut"),
         (["account", "missing.safetensors"], 1, "there is no file"),
