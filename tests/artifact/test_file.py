@@ -142,7 +142,9 @@ def test_integers_steps_and_words_are_checked(tmp_path: Path) -> None:
         tensors = {**model.tensors, name: replace(own, **change)}
         with pytest.raises(ArtifactError, match=said):
             write_packed(out, replace(model, tensors=tensors))
-    for words in (["a"] * 50, ["", *map(str, range(49))], ["a\nb", *map(str, range(49))], ["a"]):
+    with pytest.raises(ArtifactError, match="surrogate"):
+        write_packed(out, replace(model, card={"x": "\ud800"}))
+    for words in (["\ud800", *map(str, range(49))], ["a"] * 50, ["", *map(str, range(49))], ["a\nb", *map(str, range(49))], ["a"]):
         with pytest.raises(ArtifactError, match="word"):
             write_packed(out, replace(model, words=words))
     fewer = {key: own for key, own in model.tensors.items() if key != name}

@@ -3,14 +3,16 @@
 import json
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from micronet_lm.artifact import read_packed, write_packed
+from micronet_lm.artifact import Weights, open_packed, read_packed, write_packed
 from micronet_lm.artifact.random_model import Choice, random_model
+from micronet_lm.cli.main import main
 from micronet_lm.config import CODE_PLACES, ModelConfig
 from micronet_lm.errors import ArtifactError
 
@@ -112,6 +114,17 @@ def drop(*keys: str) -> Callable[[Header], None]:
     return lie(change)
 
 
+def in_card(text: str) -> Callable[[Header], None]:
+    """A card that Python's json would not write."""
+
+    def change(header: Header) -> None:
+        put("card", value="HERE")(header)
+        metadata = header["__metadata__"]
+        metadata["micronet"] = metadata["micronet"].replace('"HERE"', text)
+
+    return change
+
+
 TABLE = "embedding.tables.0"
 NORM = "blocks.0.ffn_norm.bias"
 LIES: dict[str, tuple[Callable[[Header], None], str]] = {
@@ -139,6 +152,9 @@ LIES: dict[str, tuple[Callable[[Header], None], str]] = {
     "too many activation bits": (put("activation_bits", value=17), "activation_bits"),
     "no activation bits": (put("activation_bits", value=None), "activation_bits"),
     "card as text": (put("card", value="x"), "card"),
+    "card with half a surrogate pair": (put("card", value={"x": ["\ud800"]}), "surrogate"),
+    "card's key with half a pair": (put("card", value={"\udfff": 1}), "surrogate"),
+    "card with a number that is too large": (in_card('{"x": [-1e999]}'), "'-1e999'"),
     "one bit": (put("tensors", TABLE, "bits", value=1), "1 bits"),
     "24 bits": (put("tensors", TABLE, "bits", value=24), "24 bits"),
     "other bits": (put("tensors", TABLE, "bits", value=9), "instead of"),
@@ -276,6 +292,34 @@ def test_bad_values_are_refused(whole: bytes, tmp_path: Path) -> None:
         assert said in sentence, sentence
 
 
+CONTROLS = "a\x1b[31mred\x1b]0;title\x07\x7f\x9b2J\u202eback\rend"
+
+
+def test_a_terminal_obeys_no_card(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    card = {"name": CONTROLS, CONTROLS: [CONTROLS], "city": "Zürich [bold]日本"}
+    path = tmp_path / "m"
+    write_packed(path, replace(random_model(TINY), card=card))
+    assert main(["inspect", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert all(character.isprintable() or character == "\n" for character in shown)
+    assert "name: a\\x1b[31mred\\x1b]0;title\\x07\\x7f\\x9b2J\\u202eback\\rend\n" in shown
+    assert "city: Zürich [bold]日本\n" in shown
+    assert main(["inspect", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["card"] == card
+
+
+def test_a_terminal_obeys_no_word(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["<unk>", "<eos>", *(f"{number}\x1b[2J" for number in range(4))]
+    path, text = tmp_path / "m", tmp_path / "text"
+    write_packed(path, replace(random_model(TINY), words=words))
+    text.write_text(" ".join(words))
+    for verb in (["predict", "a", "-k", "6"], ["generate", "--seed", "1"], ["score", str(text)]):
+        assert main([*verb, "-m", str(path)]) == 0
+        shown = capsys.readouterr().out
+        assert "\x1b" not in shown
+        assert "\\x1b[2J" in shown
+
+
 def test_what_is_no_packed_file(tmp_path: Path) -> None:
     with pytest.raises(ArtifactError, match="there is no file"):
         read_packed(tmp_path / "missing")
@@ -283,3 +327,34 @@ def test_what_is_no_packed_file(tmp_path: Path) -> None:
         read_packed(tmp_path)
     assert refused(tmp_path / "m", b"") is not None
     assert refused(tmp_path / "m", b"not a model at all, only text") is not None
+
+
+class OtherForm(Weights):
+    """A tensor in the longer of its two forms."""
+
+    @property
+    def sparse(self) -> bool:
+        return not super().sparse
+
+
+@pytest.mark.parametrize("bits", [5, 32])
+def test_a_tensor_in_its_longer_form_is_refused(bits: int, tmp_path: Path) -> None:
+    """Or a file would take other bytes than are counted for it."""
+    path = tmp_path / "m"
+    for sparsity, form in ((0.7, "dense"), (0.0, "sparse")):
+        model = random_model(TINY, Choice(bits=bits, sparsity=sparsity))
+        own = model.tensors[TABLE]
+        assert own.sparse is (form == "dense")
+        other = OtherForm(values=own.values, steps=own.steps, bits=own.bits)
+        write_packed(path, replace(model, tensors={**model.tensors, TABLE: other}))
+        with pytest.raises(ArtifactError, match=f"{TABLE} with . non-zeros of 6 .* is {form}"):
+            read_packed(path)
+
+
+def test_zeros_of_layernorm_stay_where_they_are(tmp_path: Path) -> None:
+    model = random_model(TINY)
+    zeros = Weights(values=np.zeros(2, np.float32), maskable=False)
+    path = tmp_path / "m"
+    write_packed(path, replace(model, tensors={**model.tensors, NORM: zeros}))
+    assert not read_packed(path).tensors[NORM].sparse
+    assert open_packed(path).container.parts[NORM].bytes == 8

@@ -31,6 +31,10 @@ WAYS: dict[str, str] = {
     "9 bits": "quantize --bits 9 --steps 0",
     "4 bits": "quantize --bits 4 --steps 2 --learned",
     "8 bits as in the text": "quantize --bits 8 --steps 0 --places text --quantize.table_bits 32",
+    "layers of their own width": "quantize --bits 9 --steps 0 --quantize.layer_bits 6",
+    "activations only": "quantize --bits 16 --steps 0 --quantize.activation_bits 7 "
+    "--quantize.layer_bits 32 --quantize.projection_bits 32 --quantize.table_bits 32 "
+    "--quantize.tail_bits 32 --quantize.bias_bits 32",
     "mixed": "quantize --bits 16 --steps 0 --places projected --quantize.table_bits 5 "
     "--quantize.position_bits 6 --quantize.activation_bits 8",
 }

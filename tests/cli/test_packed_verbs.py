@@ -2,11 +2,13 @@
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from micronet_lm.artifact import read_packed, write_packed
 from micronet_lm.cli.main import main
 from micronet_lm.corpus import Corpus, build_corpus
 
@@ -99,6 +101,10 @@ def test_account_counts_the_file(
         other = report(["account", str(run), *words], capsys)
         assert own["storage"] == other["storage"]
         assert own["operations"] == other["operations"]
+        from_card = report(["account", str(model), *words], capsys)
+        assert from_card["model"]["shares_from"] == "the card"
+        for key in ("storage", "operations", "score"):
+            assert from_card[key] == own[key]
     by_shares = report(["account", str(model), "--shares", "8,1,1", "--json"], capsys)
     assert by_shares["model"]["shares"] == [8, 1, 1]
 
@@ -174,6 +180,52 @@ def test_score_tells_every_token(
     assert shown.splitlines()[1].endswith("\tword3")
 
 
+def test_unknown_words_are_told(
+    model: Path, corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, plain = tmp_path / "text.txt", tmp_path / "plain.txt"
+    text.write_text("rare word1 rare\nseldom odd\n", encoding="utf-8")
+    plain.write_text("word1 word2\n", encoding="utf-8")
+    m = ["-m", str(model)]
+    # Of every token after the first: word1, rare, the line's end, seldom, odd, the line's end.
+    told = report(["score", str(text), *m, "--json"], capsys)
+    assert (told["tokens"], told["unknown"], told["unknown_share"]) == (6, 3, 0.5)
+    lines = report(["score", str(text), "--lines", *m, "--json"], capsys)
+    assert [line["unknown"] for line in lines["lines"]] == [2, 2]
+    assert (lines["unknown"], lines["unknown_share"]) == (4, 4 / 7)
+    told = report(["evaluate", str(model), "--text", str(text), "--json"], capsys)
+    assert (told["unknown"], told["unknown_share"]) == (3, 0.5)
+    split = report(["evaluate", str(model), "--corpus", str(corpus.path), "--json"], capsys)
+    wanted = int((corpus.split("valid")[1:] == corpus.vocabulary.words.index("<unk>")).sum())
+    assert split["unknown"] == wanted
+    for verb in (["score", "{}", *m], ["evaluate", str(model), "--text", "{}"]):
+        assert "3 of these tokens (50.0%) are <unk>" in said(
+            [word.format(text) for word in verb], capsys
+        )
+        assert "<unk>" not in said([word.format(plain) for word in verb], capsys)
+    for verb in ("predict", "generate"):
+        assert main([verb, text.read_text("utf-8"), *m, "--json"]) == 0
+        heard = capsys.readouterr()
+        json.loads(heard.out)
+        assert "4 of 7 tokens are not in the model's vocabulary" in heard.err
+        assert heard.err.endswith("read as <unk>: 'rare', 'seldom', 'odd'\n")
+        assert heard.err.count("\n") == 1
+        assert main([verb, "word1 word2", *m]) == 0
+        assert capsys.readouterr().err == ""
+
+
+def test_lines_end_where_the_tokenizers_end_them(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = tmp_path / "text.txt"
+    lines = ["word1\fword2", "word3\u2028word4\x85word5", "", "word6\x1cword7"]
+    for end in ("", "\n"):
+        text.write_text("\n".join(lines) + end, encoding="utf-8", newline="")
+        told = report(["score", str(text), "-m", str(model), "--lines", "--json"], capsys)
+        assert [line["text"] for line in told["lines"]] == lines
+        assert [line["tokens"] for line in told["lines"]] == [3, 4, 1, 3]
+
+
 def test_bench_measures(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["bench", str(model), "--seconds", "0.01", "--engine", "numpy"]
     told = report([*words, "--json"], capsys)
@@ -193,6 +245,13 @@ def test_mistakes_are_one_sentence(
     one.write_text("word1")
     empty.write_text("")
     m = ["-m", str(model)]
+
+    def told(**card: Any) -> Path:
+        """The model with another card."""
+        path = tmp_path / f"told-{len(list(tmp_path.iterdir()))}.safetensors"
+        write_packed(path, replace(read_packed(model), card=card))
+        return path
+
     for words, code, sentence in (
         (["predict", "x", "-m", "missing.safetensors"], 1, "there is no file"),
         (["predict", "x", "-m", str(cut)], 1, "cut"),
@@ -221,7 +280,12 @@ def test_mistakes_are_one_sentence(
         (["evaluate", str(model), "--text", str(one), "--cache.size", "5"], 2, "--cache.size"),
         (["evaluate", str(run), "--text", str(one)], 2, "--text"),
         (["evaluate", "missing.safetensors", "--text", str(one)], 1, "there is no file"),
-        (["account", str(model)], 2, "--shares"),
+        (["account", str(told(shares=[1, 2]))], 1, "shares [1, 2] are not"),
+        (["account", str(told(shares=[1, -2, 3]))], 1, "--shares"),
+        (["account", str(told(shares=[0, 0, 0]))], 1, "--shares"),
+        (["account", str(told(shares="many"))], 1, "--shares"),
+        (["account", str(told(shares=[1e3, 1, 1]))], 1, "--shares"),
+        (["account", str(told())], 2, "--shares"),
         (["account", str(model), "--cache.size", "5"], 2, "--cache.size"),
         (["account", str(cut)], 1, "cut"),
         (["account", "missing.safetensors"], 1, "there is no file"),

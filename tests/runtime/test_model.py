@@ -77,6 +77,21 @@ def test_a_temperature_of_0_takes_the_likeliest_word(lm: LM) -> None:
     assert words == list(lm.generate("the", max_tokens=5, top_k=1, seed=7))
 
 
+@pytest.mark.parametrize("temperature", [1e-3, 1e-300, 1e-309, 5e-324])
+def test_a_temperature_near_0_takes_the_likeliest_word_too(lm: LM, temperature: float) -> None:
+    best = [lm.top_k("the", 1)[0].word]
+    for seed in range(3):
+        for more in ({}, {"top_k": 3}, {"top_p": 0.9}):
+            words = lm.generate("the", 1, temperature=temperature, seed=seed, **more)  # type: ignore[arg-type]
+            assert list(words) == best
+
+
+def test_unknown_words_are_known(lm: LM) -> None:
+    assert lm.encoder.unknown_words("the bird <unk> a1 bird\nfly") == ["bird", "bird", "fly"]
+    assert lm.encoder.unknown_words("the a1\n") == []
+    assert lm.encoder.unknown_words("") == []
+
+
 def test_states_are_forked_saved_and_restored(lm: LM) -> None:
     state = lm.start()
     state.feed("the a1")

@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from micronet_lm.accounting.described import check_shares
 from micronet_lm.accounting.layout import Slot, slots
 from micronet_lm.accounting.target import FULL, Matrix, Place, Rows, Target
-from micronet_lm.accounting.widths import bias_bits_of, bits_of
+from micronet_lm.accounting.widths import bias_bits_of, bits_of, usual_bits
 from micronet_lm.config import ModelConfig, QuantizeConfig, Recipe, parse_recipe
 from micronet_lm.errors import ConfigError, RunError
 
@@ -75,9 +75,14 @@ def examine(
                 if recipe.quantize is not None:
                     matrix = _as_integers(matrix, slot, recipe.quantize, tensors, held, file)
                 matrices[slot.name] = matrix
-            places = frozenset(p for p in Place if f"{PREFIX}activations.{p}" in held)
+            places = frozenset(
+                place
+                for place in Place
+                if f"{PREFIX}activations.{place}" in held and recipe.model.quantizers(place)
+            )
     except (SafetensorError, OSError, ValueError, TypeError) as error:
         raise RunError(f"{file} is damaged ({error}); train again or restore a copy") from None
+    place_bits = recipe.quantize.width_of_activations if recipe.quantize and places else None
     return Target(
         name=str(path),
         shape=recipe.model,
@@ -85,9 +90,9 @@ def examine(
         cache=recipe.cache.size if recipe.cache else 0,
         shares=shares,
         shares_from=shares_from,
-        bits=recipe.quantize.bits if recipe.quantize else FULL,
+        bits=usual_bits(recipe.model, matrices, place_bits),
         places=places,
-        place_bits=recipe.quantize.width_of_activations if recipe.quantize else None,
+        place_bits=place_bits,
     )
 
 

@@ -10,7 +10,7 @@ from micronet_lm.accounting.formulas import FORMULAS, OPERATIONS_BASELINE, STORA
 from micronet_lm.accounting.memory import state, transient
 from micronet_lm.accounting.rows import ZERO, Account, Row
 from micronet_lm.accounting.rules import REASONS
-from micronet_lm.accounting.target import Target
+from micronet_lm.accounting.target import FULL, Target
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +143,7 @@ def _model(target: Target) -> dict[str, Any]:
         "context": target.shape.context,
         "cache": target.cache,
         "bits": target.bits,
-        "activation_bits": target.bits if target.place_bits is None else target.place_bits,
+        "activation_bits": min((target.activation_bits(p) for p in target.places), default=FULL),
         "weights": size,
         "nonzeros": nonzeros,
         "density": nonzeros / size,

@@ -10,11 +10,9 @@ from dataclasses import dataclass, field
 
 from micronet_lm.accounting.layout import vectors
 from micronet_lm.config import CODE_PLACES, TEXT_PLACES, ModelConfig, Place
+from micronet_lm.config.quantization import FULL
 
 __all__ = ["CODE_PLACES", "FULL", "TEXT_PLACES", "Matrix", "Place", "Rows", "Target"]
-
-FULL = 32
-"""Bits of a number that nothing was done to."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,11 +3,13 @@
 Everything that writes, reads or counts integers asks here.
 """
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from micronet_lm.accounting.layout import EMBEDDINGS, Role, Slot, slots
+from micronet_lm.accounting.target import FULL, Matrix
 from micronet_lm.config import ModelConfig, QuantizeConfig
-from micronet_lm.config.quantization import FULL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +39,7 @@ def bias_bits_of(config: QuantizeConfig) -> int:
     return config.bits if config.bias_bits is None else config.bias_bits
 
 
-def steps_of(config: QuantizeConfig, slot: Slot) -> int:
+def step_count(config: QuantizeConfig, slot: Slot) -> int:
     """How many steps a matrix's integers have; a bias always has one."""
     if slot.role is Role.POSITIONS:
         return 1
@@ -51,7 +53,26 @@ def widths(config: QuantizeConfig, shape: ModelConfig) -> dict[str, Width]:
     for slot in slots(shape):
         bits, bias_bits = bits_of(config, slot), bias_bits_of(config)
         if bits < FULL:
-            found[slot.name] = Width(bits=bits, steps=steps_of(config, slot))
+            found[slot.name] = Width(bits=bits, steps=step_count(config, slot))
         if slot.bias and bias_bits < FULL:
             found[slot.bias] = Width(bits=bias_bits, steps=1)
     return found
+
+
+def usual_bits(
+    shape: ModelConfig, matrices: Mapping[str, Matrix], activation_bits: int | None
+) -> int:
+    """The one width that rules `paper` charge everything at: that of most of the layers' weights.
+
+    Where the layers are floats it is the most frequent one elsewhere, or that of the activations,
+    which are none where nothing is quantized. A run and its packed file agree on it, because both
+    ask for what they hold and not for what a recipe says.
+    """
+    layers: Counter[int] = Counter()
+    others: Counter[int] = Counter()
+    for slot in slots(shape):
+        matrix = matrices[slot.name]
+        if matrix.bits < FULL:
+            (layers if slot.role is Role.LAYER else others)[matrix.bits] += matrix.size
+    usual = (layers or others).most_common(1)
+    return usual[0][0] if usual else activation_bits or FULL

@@ -1,12 +1,12 @@
 """A packed model as the accounting sees it, counted from what the file holds."""
 
-from collections import Counter
 from dataclasses import replace
 
 from micronet_lm.accounting.described import check_shares
-from micronet_lm.accounting.layout import Role, slots
+from micronet_lm.accounting.layout import slots
 from micronet_lm.accounting.runs import measured
 from micronet_lm.accounting.target import FULL, Matrix, Target
+from micronet_lm.accounting.widths import usual_bits
 from micronet_lm.artifact.container import Container
 from micronet_lm.artifact.packed_model import PackedModel
 
@@ -37,25 +37,10 @@ def target_of(
         cache=model.cache.size if model.cache else 0,
         shares=shares,
         shares_from=shares_from,
-        bits=_usual_bits(model),
+        bits=usual_bits(model.shape, matrices, model.activation_bits),
         places=frozenset(model.activations),
         place_bits=model.activation_bits,
     )
-
-
-def _usual_bits(model: PackedModel) -> int:
-    """The one width that rules `paper` charge everything at: that of the layers' weights.
-
-    Where the layers are floats it is the most frequent one, or that of the activations.
-    """
-    layers: Counter[int] = Counter()
-    others: Counter[int] = Counter()
-    for slot in slots(model.shape):
-        weights = model.tensors[slot.name]
-        if weights.bits < FULL:
-            (layers if slot.role is Role.LAYER else others)[weights.bits] += weights.size
-    usual = (layers or others).most_common(1)
-    return usual[0][0] if usual else model.activation_bits or FULL
 
 
 def stored_bits(model: PackedModel) -> int:

@@ -10,8 +10,10 @@ from safetensors import SafetensorError, safe_open
 import micronet_lm
 from micronet_lm.accounting import PAPER, Target, challenge, count
 from micronet_lm.accounting.summary import number
-from micronet_lm.config import Recipe
+from micronet_lm.artifact.metadata import short
+from micronet_lm.config import ModelConfig, Recipe
 from micronet_lm.corpus import Corpus
+from micronet_lm.errors import ArtifactError
 from micronet_lm.evaluation import perplexity
 
 _TRAINING = ("steps", "batch", "window", "learning_rate", "seed")
@@ -42,8 +44,23 @@ def make_card(
         },
         "recipe": _essentials(recipe),
         "perplexity": dict(perplexities),
+        "shares": list(target.shares),
         "accounting": {rules.name: _totals(target, rules.name) for rules in (PAPER, challenge())},
     }
+
+
+def card_shares(card: Mapping[str, Any], shape: ModelConfig) -> tuple[int, ...] | None:
+    """The test tokens in each bin that a card tells, if it does; they must fit the model."""
+    shares = card.get("shares")
+    if shares is None:
+        return None
+    whole = isinstance(shares, list) and all(type(n) is int and n >= 0 for n in shares)
+    if not whole or len(shares) != len(shape.cutoffs) + 1 or not sum(shares):
+        raise ArtifactError(
+            f"the card's shares {short(shares)} are not test tokens of each of the model's "
+            f"{len(shape.cutoffs) + 1} bins; give the numbers with --shares, or a --corpus"
+        )
+    return tuple(shares)
 
 
 def known_perplexity(checkpoint: Path) -> dict[str, float]:

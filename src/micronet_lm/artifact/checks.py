@@ -85,3 +85,7 @@ def check_words(model: PackedModel) -> None:
         if not word or "\n" in word or word in seen:
             refuse(f"its word {short(word)} is empty, has a line feed or comes twice")
         seen.add(word)
+    try:
+        "".join(seen).encode("utf-8")
+    except UnicodeEncodeError as error:
+        refuse(f"its words hold {short(error.object[error.start])}, which is not UTF-8")

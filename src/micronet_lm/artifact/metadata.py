@@ -1,6 +1,7 @@
 """The JSON object in a packed file's header, made and read strictly."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -98,7 +99,7 @@ def from_json(text: str) -> Metadata:
 
 
 def strict_json(text: str, what: str) -> Any:
-    """Parse JSON in which no key comes twice and no number is infinite or none at all."""
+    """Parse JSON that is plain throughout: each key once, finite numbers, text that is Unicode."""
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -111,10 +112,22 @@ def strict_json(text: str, what: str) -> Any:
     def constant(name: str) -> NoReturn:
         refuse(f"{what} has the number {name}")
 
+    def finite(digits: str) -> float:
+        number = float(digits)
+        if math.isinf(number):
+            refuse(f"{what} has the number {short(digits)}, which is too large")
+        return number
+
     try:
-        return json.loads(text, object_pairs_hook=pairs, parse_constant=constant)
+        found = json.loads(
+            text, object_pairs_hook=pairs, parse_constant=constant, parse_float=finite
+        )
+        json.dumps(found, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        refuse(f"{what} has text with half of a surrogate pair")
     except (ValueError, RecursionError) as error:
         refuse(f"{what} is not JSON: {error}")
+    return found
 
 
 def _shape(record: Any) -> ModelConfig:

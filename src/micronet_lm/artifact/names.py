@@ -21,6 +21,11 @@ def tensor_shapes(shape: ModelConfig) -> dict[str, tuple[int, ...]]:
     return found
 
 
+def is_norm(name: str) -> bool:
+    """Whether a tensor is a gain or a bias of a LayerNorm."""
+    return any(f".{norm}." in name for norm in NORMS)
+
+
 def norm_names(shape: ModelConfig) -> Iterator[str]:
     """Name the gains and biases of all LayerNorms."""
     for number in range(shape.layers):

@@ -23,6 +23,8 @@ class Weights:
     """(1) or (rows), for integers only."""
     bits: int = FULL
     """Of an integer, 2 to 16; 32 for floats."""
+    maskable: bool = True
+    """Whether its zeros may be left out; those of LayerNorm never are."""
 
     @property
     def size(self) -> int:
@@ -36,8 +38,8 @@ class Weights:
 
     @property
     def sparse(self) -> bool:
-        """Whether a mask and the non-zeros take fewer bits than all elements."""
-        return self.nonzeros * self.bits + self.size < self.size * self.bits
+        """Whether it is stored as a mask and the non-zeros: where that takes fewer bits."""
+        return self.maskable and self.nonzeros * self.bits + self.size < self.size * self.bits
 
     @property
     def stored_bits(self) -> int:

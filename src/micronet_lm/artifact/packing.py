@@ -14,7 +14,7 @@ from micronet_lm.accounting.runs import PREFIX, counted_shares, is_run, run_corp
 from micronet_lm.accounting.widths import widths
 from micronet_lm.artifact.accounted import target_of
 from micronet_lm.artifact.card import known_perplexity, make_card
-from micronet_lm.artifact.names import tensor_shapes
+from micronet_lm.artifact.names import is_norm, tensor_shapes
 from micronet_lm.artifact.packed_model import CacheParameters, Floats, PackedModel, Weights
 from micronet_lm.artifact.writer import write_packed
 from micronet_lm.config import Place, Recipe
@@ -84,7 +84,8 @@ def _weights(reader: _Checkpoint, recipe: Recipe) -> dict[str, Weights]:
     for name in tensor_shapes(recipe.model):
         values = reader.take(name)
         if name not in integer:
-            found[name] = Weights(values=values.astype(np.float32, copy=False))
+            floats = values.astype(np.float32, copy=False)
+            found[name] = Weights(values=floats, maskable=not is_norm(name))
             continue
         if not np.issubdtype(values.dtype, np.integer):
             raise RunError(

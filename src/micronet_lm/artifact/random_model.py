@@ -75,7 +75,7 @@ def random_model(shape: ModelConfig, choice: Choice | None = None) -> PackedMode
     for name in norm_names(shape):
         middle = 1.0 if name.endswith("weight") else 0.0
         values = random.normal(middle, 0.1, shape.width)
-        tensors[name] = Weights(values=values.astype(np.float32))
+        tensors[name] = Weights(values=values.astype(np.float32), maskable=False)
     activation_bits = choice.activation_bits or choice.bits
     activations = _activations(shape, choice, activation_bits, random)
     cache = None

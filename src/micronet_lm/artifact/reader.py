@@ -13,6 +13,7 @@ from micronet_lm.artifact.bits import loose_bits, packed_size, unpack_integers, 
 from micronet_lm.artifact.checks import check_model
 from micronet_lm.artifact.container import Container, open_container
 from micronet_lm.artifact.metadata import Described, Metadata, from_json, refuse, short
+from micronet_lm.artifact.names import is_norm
 from micronet_lm.artifact.packed_model import CacheParameters, PackedModel, Weights
 from micronet_lm.config import Place
 from micronet_lm.errors import ArtifactError
@@ -86,7 +87,16 @@ class _Reader:
             refuse(f"it has an unknown tensor {short(min(self._left))}")
 
     def weights(self, name: str, told: Described) -> Weights:
-        """Put a weight tensor together from its parts."""
+        """Put a weight tensor together; it must be stored in the shorter of its two forms."""
+        found = self._put_together(name, told)
+        if found.sparse != (told.nonzeros is not None):
+            refuse(
+                f"its tensor {name} with {found.nonzeros} non-zeros of {found.size} elements is "
+                f"{'dense' if found.sparse else 'sparse'}, which is not the shorter form"
+            )
+        return found
+
+    def _put_together(self, name: str, told: Described) -> Weights:
         size = int(np.prod(told.shape, dtype=object))
         count = size if told.nonzeros is None else told.nonzeros
         mask = None
@@ -98,7 +108,8 @@ class _Reader:
             dense = mask is None
             shape = told.shape if dense else (count,)
             values = self.take(name if dense else f"{name}.values", "F32", *shape)
-            return Weights(values=_spread(name, values, mask, told.shape))
+            values = _spread(name, values, mask, told.shape)
+            return Weights(values=values, maskable=not is_norm(name))
         packed = self._packed(f"{name}.integers", count, told.bits)
         integers = unpack_integers(packed, count, told.bits)
         if integers.size and int(integers.min()) == -(2 ** (told.bits - 1)):

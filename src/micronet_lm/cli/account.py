@@ -14,6 +14,7 @@ from micronet_lm.accounting.summary import as_json, formulas_as_json
 from micronet_lm.accounting.target import FULL
 from micronet_lm.artifact import read_packed
 from micronet_lm.artifact.accounted import target_of
+from micronet_lm.artifact.card import card_shares
 from micronet_lm.cli.account_tables import print_account, print_formulas
 from micronet_lm.cli.parsers import add_parser
 from micronet_lm.config import (
@@ -30,7 +31,7 @@ _EXAMPLE = """examples:
   micronet account paper/student --cache.size 2000
   micronet account paper/student --cache.size 3000 --density 0.642 --bits 9 --rules challenge
   micronet account runs/demo --rules challenge --freebie --json
-  micronet account model.safetensors --rules challenge --corpus data/wikitext-2
+  micronet account model.safetensors --rules challenge
   micronet account paper/student --model.context 129 --plot where.png
   micronet account --formulas
 
@@ -251,6 +252,8 @@ def _packed_target(arguments: argparse.Namespace, path: Path) -> Target:
             )
         shares, origin = counted_shares(corpus.split("test"), model.shape), _origin(corpus)
     elif shares is None:
+        shares, origin = card_shares(model.card, model.shape), "the card"
+    if shares is None:
         shares, origin = known_shares(model.shape)
     return target_of(model, str(path), shares, shares_from=origin)
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from micronet_lm.cli.evaluate_packed import evaluate_packed
-from micronet_lm.cli.packed import add_engine, add_threads
+from micronet_lm.cli.packed import add_engine, add_threads, unknown_sentence
 from micronet_lm.cli.parsers import add_checkpoint, add_parser
 from micronet_lm.config import merge_recipe
 from micronet_lm.corpus.splits import SPLITS
@@ -73,6 +73,7 @@ def _run(arguments: argparse.Namespace) -> int:
             text = report["text"] or f"{report['split']} split"
             _print_table(evaluation, f"{report['model']} ({report['engine']}), {text}")
             _print_sentence(evaluation)
+            Console(highlight=False, soft_wrap=True).print(unknown_sentence(report), end="")
         return 0
     if arguments.text is not None:
         raise UsageError("--text is for packed files; 'micronet pack' makes one of a run")

@@ -4,7 +4,9 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from micronet_lm.cli.packed import check_count, opened
+import numpy as np
+
+from micronet_lm.cli.packed import check_count, opened, unknown_share
 from micronet_lm.cli.score import read_text
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import CorpusError, UsageError
@@ -40,6 +42,7 @@ def evaluate_packed(arguments: argparse.Namespace) -> tuple[Evaluation, dict[str
         name, ids = f"{arguments.split} split", corpus.split(arguments.split)
     with bar(f"Evaluating {name}", total=None):
         result = evaluate_engine(lm.engine, ids, arguments.threads)
+    unknown = int(np.count_nonzero(ids[1:] == lm.encoder.unknown))
     cache = json.loads(lm.engine.metadata)["cache"]
     return result, {
         "model": str(arguments.target),
@@ -47,6 +50,7 @@ def evaluate_packed(arguments: argparse.Namespace) -> tuple[Evaluation, dict[str
         "text": arguments.text,
         "split": None if arguments.text is not None else arguments.split,
         "cache": cache,
+        **unknown_share(unknown, result.tokens),
     }
 
 

@@ -4,8 +4,9 @@ import argparse
 import json
 import sys
 
-from micronet_lm.cli.packed import add_model, check_count, opened
+from micronet_lm.cli.packed import add_model, check_count, opened, warn_of_unknown_words
 from micronet_lm.cli.parsers import add_parser
+from micronet_lm.cli.terminal import harmless
 from micronet_lm.errors import UsageError
 
 _EXAMPLE = """examples:
@@ -67,6 +68,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if not 0 < arguments.top_p <= 1:
         raise UsageError(f"--top-p {arguments.top_p} is not above 0 and at most 1")
     lm = opened(arguments.model, arguments.engine)
+    warn_of_unknown_words(lm, arguments.text)
     words = lm.generate(
         arguments.text,
         arguments.max_tokens,
@@ -91,7 +93,7 @@ def _run(arguments: argparse.Namespace) -> int:
     for word in words:  # each as soon as it is there
         tokens.append(word)
         whole = lm.join(tokens)
-        sys.stdout.write(whole[len(shown) :])
+        sys.stdout.write(harmless(whole[len(shown) :], kept="\n\t"))
         sys.stdout.flush()
         shown = whole
     sys.stdout.write("\n")

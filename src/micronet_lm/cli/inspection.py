@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from micronet_lm.cli.parsers import add_checkpoint, add_parser
+from micronet_lm.cli.terminal import harmless
 
 if TYPE_CHECKING:
     from micronet_lm.artifact.anatomy import Piece
@@ -102,7 +103,7 @@ def _print_card(console: Console, report: Mapping[str, Any]) -> None:
     }
     for key, value in {**lines, **report["card"]}.items():
         plain = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        console.print(f"{key}: {plain}", markup=False)
+        console.print(harmless(f"{key}: {plain}"), markup=False)
 
 
 def _tensors(listed: "list[Piece]") -> Table:

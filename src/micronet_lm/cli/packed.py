@@ -1,8 +1,10 @@
 """What the verbs that run a packed file share: their options, and opening the file."""
 
 import argparse
+import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from micronet_lm.errors import UsageError
 
@@ -11,6 +13,9 @@ if TYPE_CHECKING:
 
 DEFAULT = Path("model.safetensors")
 """The packed file that is taken where none is named."""
+
+SHOWN = 5
+"""Unknown words that are named at most."""
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -50,6 +55,34 @@ def check_count(option: str, value: int, least: int = 1) -> None:
     """Refuse a number that is too small."""
     if value < least:
         raise UsageError(f"{option} {value} is too small; give {least} or more")
+
+
+def warn_of_unknown_words(lm: "LM", text: str) -> None:
+    """Say which words of a text the model does not know: it answers as if they were all one."""
+    unknown = lm.encoder.unknown_words(text)
+    if unknown:
+        distinct = list(dict.fromkeys(unknown))
+        named = ", ".join(map(repr, distinct[:SHOWN])) + (", ..." if distinct[SHOWN:] else "")
+        number = len(lm.encoder.tokenizer.tokens(text))
+        sys.stderr.write(
+            f"micronet: {len(unknown)} of {number} tokens are not in the model's vocabulary and are "
+            f"read as <unk>: {named}\n"
+        )
+
+
+def unknown_share(unknown: int, tokens: int) -> dict[str, float]:
+    """How many of the predicted tokens are `<unk>`, for a report."""
+    return {"unknown": unknown, "unknown_share": unknown / tokens}
+
+
+def unknown_sentence(told: Mapping[str, Any]) -> str:
+    """Say how much of a perplexity is that of `<unk>`; nothing where no token is."""
+    if not told["unknown"]:
+        return ""
+    return (
+        f"{told['unknown']:,} of these tokens ({told['unknown_share']:.1%}) are <unk>: which word "
+        "stands there was not asked, so the perplexity is lower than that of the text itself\n"
+    )
 
 
 def opened(path: Path, engine: str) -> "LM":

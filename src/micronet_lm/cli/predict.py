@@ -7,8 +7,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from micronet_lm.cli.packed import add_model, check_count, opened
+from micronet_lm.cli.packed import add_model, check_count, opened, warn_of_unknown_words
 from micronet_lm.cli.parsers import add_parser
+from micronet_lm.cli.terminal import harmless
 
 _EXAMPLE = """examples:
   micronet predict "the cat sat on the" -m model.safetensors
@@ -38,6 +39,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 def _run(arguments: argparse.Namespace) -> int:
     check_count("-k", arguments.k)
     lm = opened(arguments.model, arguments.engine)
+    warn_of_unknown_words(lm, arguments.text)
     if arguments.prefix is None:
         found = lm.top_k(arguments.text, arguments.k)
     else:
@@ -55,6 +57,6 @@ def _run(arguments: argparse.Namespace) -> int:
     table.add_column("word")
     table.add_column("probability", justify="right")
     for word, chance in found:
-        table.add_row(escape(word), f"{chance:.4%}")
+        table.add_row(escape(harmless(word)), f"{chance:.4%}")
     console.print(table)
     return 0

@@ -7,8 +7,17 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from micronet_lm.cli.packed import add_model, add_threads, check_count, opened
+from micronet_lm.cli.packed import (
+    add_model,
+    add_threads,
+    check_count,
+    opened,
+    unknown_sentence,
+    unknown_share,
+)
 from micronet_lm.cli.parsers import add_parser
+from micronet_lm.cli.terminal import harmless
+from micronet_lm.corpus.vocabulary import UNK
 from micronet_lm.errors import CorpusError
 from micronet_lm.evaluation import perplexity
 
@@ -55,13 +64,15 @@ def _run(arguments: argparse.Namespace) -> int:
         print(json.dumps({**summary, "scores": tokens}))  # noqa: T201
         return 0
     for word, score in scored:
-        sys.stdout.write(f"{score:.4f}\t{word}\n")
+        sys.stdout.write(f"{score:.4f}\t{harmless(word)}\n")
     sys.stdout.write(_sentence(summary))
     return 0
 
 
 def _lines(lm: "LM", text: str, arguments: argparse.Namespace) -> int:
-    lines = text.splitlines()
+    lines = text.split("\n")  # as the tokenizers end lines, and nowhere else
+    if not lines[-1]:
+        lines.pop()
     if not lines:
         raise CorpusError(f"{arguments.file} has no line to score")
     scored = lm.score_batch([f"\n{line}\n" for line in lines], arguments.threads)
@@ -83,13 +94,14 @@ def _summary(scored: "list[Scored]") -> dict[str, Any]:
         "tokens": len(scored),
         "log_probability": total,
         "perplexity": perplexity(-total / len(scored)),
+        **unknown_share(sum(word == UNK for word, _ in scored), len(scored)),
     }
 
 
 def _sentence(summary: dict[str, Any]) -> str:
     return (
         f"{summary['tokens']:,} tokens, log-probability {summary['log_probability']:,.4f}, "
-        f"perplexity {summary['perplexity']:,.2f}\n"
+        f"perplexity {summary['perplexity']:,.2f}\n{unknown_sentence(summary)}"
     )
 
 

@@ -63,8 +63,9 @@ def choose(
     check_sampling(temperature, top_k, top_p)
     if not 0 <= u < 1:
         raise InferenceError(f"u is {u}, but it must lie in [0, 1)")
-    logits = log_probabilities.astype(np.float64) / temperature
-    weights = np.exp(logits - logits.max())
+    behind = log_probabilities.astype(np.float64) - log_probabilities.max()
+    with np.errstate(over="ignore"):  # a tiny temperature leaves nothing of words that are behind
+        weights = np.exp(behind / temperature)
     remaining = np.arange(len(weights))
     if top_k:
         remaining = largest_k(weights, top_k)

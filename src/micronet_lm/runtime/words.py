@@ -64,6 +64,12 @@ class Encoder:
             self._ids.clear()
         return np.fromiter(map(self._ids.__getitem__, words), np.int64, len(words))
 
+    def unknown_words(self, text: str) -> list[str]:
+        """The words of a text that become `<unk>`, in order; `<unk>` itself is none of them."""
+        words = self.tokenizer.tokens(text)
+        places = np.flatnonzero(self.ids_of(words) == self.unknown)
+        return [word for word in map(words.__getitem__, places.tolist()) if word != UNK]
+
     def known(self, word: str) -> int:
         """The id of a word that must be in the vocabulary."""
         found = self._engine.find(word)
