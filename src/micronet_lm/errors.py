@@ -8,6 +8,8 @@
     ├── CorpusError          text that cannot become a corpus, or a corpus that cannot be read
     │   └── DownloadError    a corpus that cannot be fetched
     ├── RunError             a run folder or checkpoint that is missing, foreign or damaged
+    ├── ArtifactError        a packed file that is missing, damaged or hostile, or cannot be made
+    ├── InferenceError       a question that a loaded model has no answer to
     ├── LabelsError          soft labels that are missing, unfinished, damaged or of other text
     └── NonFiniteLossError   training diverged
 """
@@ -35,6 +37,14 @@ class DownloadError(CorpusError):
 
 class RunError(MicronetError):
     """A run folder or checkpoint that is missing, foreign or damaged."""
+
+
+class ArtifactError(MicronetError):
+    """A packed file that is missing, truncated, damaged or hostile, or that cannot be written."""
+
+
+class InferenceError(MicronetError):
+    """A question without an answer: no token yet, an id out of range, a session of another model."""
 
 
 class LabelsError(MicronetError):

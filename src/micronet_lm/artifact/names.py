@@ -1,0 +1,39 @@
+"""Which tensors a packed model holds, with their shapes, and how many quantizers a place has."""
+
+from collections.abc import Iterator
+
+from micronet_lm.accounting.layout import slots
+from micronet_lm.accounting.target import Place
+from micronet_lm.config import ModelConfig
+
+NORMS = ("attention_norm", "ffn_norm")
+"""The LayerNorms of a block; their values always stay dense and in 32 bits."""
+
+
+def tensor_shapes(shape: ModelConfig) -> dict[str, tuple[int, ...]]:
+    """Name every weight tensor of a model, with its shape as it is stored."""
+    found: dict[str, tuple[int, ...]] = {}
+    for slot in slots(shape):
+        sizes = (slot.outputs, slot.inputs)
+        found[slot.name] = sizes[::-1] if slot.transposed else sizes
+        if slot.bias:
+            found[slot.bias] = (slot.outputs,)
+    found.update((name, (shape.width,)) for name in norm_names(shape))
+    return found
+
+
+def norm_names(shape: ModelConfig) -> Iterator[str]:
+    """Name the gains and biases of all LayerNorms."""
+    for number in range(shape.layers):
+        for norm in NORMS:
+            yield f"blocks.{number}.{norm}.weight"
+            yield f"blocks.{number}.{norm}.bias"
+
+
+def quantizer_count(shape: ModelConfig, place: Place) -> int:
+    """How many activation quantizers a place has where it is quantized."""
+    if place is Place.HIDDEN:
+        return 1
+    if place is Place.PROJECTED:
+        return sum(width != shape.width for width in shape.embedding_widths)
+    return shape.layers
