@@ -149,6 +149,8 @@ bool Json::null() {
   return true;
 }
 
+bool Json::is_object() { return peek() == '{'; }
+
 void Json::skip() { skip_value(0); }
 
 void Json::skip_number() {

@@ -20,6 +20,7 @@ class Json {
   std::string string();
   int64_t integer();         // from 0 to 2^53
   bool null();               // whether null stood here; nothing is read if not
+  bool is_object();          // whether an object stands here; nothing is read
   void skip();               // any value; at most 64 deep
   void end();                // nothing but white space may follow
 

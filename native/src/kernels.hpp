@@ -84,7 +84,7 @@ struct Kernels {
   float (*exp_sum)(const float* x, int64_t n, float shift);           // Σ exp(x − shift)
   float (*exp_store)(float* x, int64_t n, float shift);               // the same, x = exp(x − shift)
   float (*matching_sum)(const float* x, const int32_t* words, int64_t n, int32_t word);
-  void (*subtract)(float* x, int64_t n, float amount);
+  void (*subtract)(const float* x, int64_t n, float amount, float* out);  // out may be x
   // x = log(exp(x) + votes), for votes ≥ 0; 16-aligned lengths are not needed.
   void (*add_votes)(float* x, const float* votes, int64_t n);
 };

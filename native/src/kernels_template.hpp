@@ -564,11 +564,11 @@ float matching_sum(const float* x, const int32_t* words, int64_t n, int32_t word
 }
 
 template <class S>
-void subtract(float* x, int64_t n, float amount) {
+void subtract(const float* x, int64_t n, float amount, float* out) {
   const auto by = S::set_f(amount);
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) S::store(x + i, S::sub(S::load(x + i), by));
-  for (; i < n; ++i) x[i] -= amount;
+  for (; i + kLanes <= n; i += kLanes) S::store(out + i, S::sub(S::load(x + i), by));
+  for (; i < n; ++i) out[i] = x[i] - amount;
 }
 
 template <class S>
