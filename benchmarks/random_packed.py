@@ -7,13 +7,11 @@ import argparse
 import time
 from pathlib import Path
 
-from micronet_lm.accounting.planned import ACTIVATIONS
-from micronet_lm.accounting.target import Place
 from micronet_lm.artifact.random_model import Choice, random_model
 from micronet_lm.artifact.writer import write_packed
-from micronet_lm.config import load_recipe, merge_recipe
+from micronet_lm.config import PLACEMENTS, Place, load_recipe, merge_recipe
 
-PLACES = {**ACTIVATIONS, "all": frozenset(Place)}
+PLACES = {**PLACEMENTS, "all": frozenset(Place)}
 
 
 def main() -> None:

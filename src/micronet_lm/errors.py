@@ -44,7 +44,7 @@ class ArtifactError(MicronetError):
 
 
 class InferenceError(MicronetError):
-    """A question without an answer: no token yet, an id out of range, a session of another model."""
+    """A question without an answer: no token yet, an id out of range, another model's session."""
 
 
 class LabelsError(MicronetError):

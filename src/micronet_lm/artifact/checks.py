@@ -2,12 +2,13 @@
 
 import numpy as np
 
-from micronet_lm.accounting.target import FULL, Place
+from micronet_lm.accounting.target import FULL
 from micronet_lm.artifact.bits import largest
 from micronet_lm.artifact.metadata import BITS, LARGEST_CACHE, refuse, short
-from micronet_lm.artifact.names import norm_names, quantizer_count, tensor_shapes
+from micronet_lm.artifact.names import norm_names, tensor_shapes
 from micronet_lm.artifact.packed_model import CacheParameters, Floats, PackedModel, Weights
 from micronet_lm.artifact.steps import are_steps
+from micronet_lm.config import Place
 
 
 def check_model(model: PackedModel) -> None:
@@ -31,7 +32,7 @@ def check_model(model: PackedModel) -> None:
     if (model.activation_bits is None) != (not model.activations):
         refuse("activation_bits and quantized activations come together or not at all")
     for place, rows in model.activations.items():
-        check_activations(place, rows, quantizer_count(model.shape, place), model.activation_bits)
+        check_activations(place, rows, model.shape.quantizers(place), model.activation_bits)
 
 
 def check_weights(name: str, weights: Weights) -> None:

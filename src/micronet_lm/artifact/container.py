@@ -52,6 +52,10 @@ class Container:
     metadata: str
     _data: "mmap.mmap"
 
+    def everything(self) -> "mmap.mmap":
+        """Give the whole file's bytes."""
+        return self._data
+
     def array(self, name: str) -> NDArray[Any]:
         """Give a tensor as a view of the mapped file, which cannot be written to."""
         part = self.parts[name]

@@ -1,9 +1,8 @@
-"""Which tensors a packed model holds, with their shapes, and how many quantizers a place has."""
+"""Which weight tensors a packed model holds, with their shapes."""
 
 from collections.abc import Iterator
 
 from micronet_lm.accounting.layout import slots
-from micronet_lm.accounting.target import Place
 from micronet_lm.config import ModelConfig
 
 NORMS = ("attention_norm", "ffn_norm")
@@ -28,12 +27,3 @@ def norm_names(shape: ModelConfig) -> Iterator[str]:
         for norm in NORMS:
             yield f"blocks.{number}.{norm}.weight"
             yield f"blocks.{number}.{norm}.bias"
-
-
-def quantizer_count(shape: ModelConfig, place: Place) -> int:
-    """How many activation quantizers a place has where it is quantized."""
-    if place is Place.HIDDEN:
-        return 1
-    if place is Place.PROJECTED:
-        return sum(width != shape.width for width in shape.embedding_widths)
-    return shape.layers

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from micronet_lm.accounting.target import FULL, Place
-from micronet_lm.config import ModelConfig
+from micronet_lm.accounting.target import FULL
+from micronet_lm.config import ModelConfig, Place
 
 Floats = NDArray[np.float32]
 
@@ -38,6 +38,12 @@ class Weights:
     def sparse(self) -> bool:
         """Whether a mask and the non-zeros take fewer bits than all elements."""
         return self.nonzeros * self.bits + self.size < self.size * self.bits
+
+    @property
+    def stored_bits(self) -> int:
+        """Bits of its integers or floats, of its mask, and of its steps."""
+        elements = self.nonzeros * self.bits + self.size if self.sparse else self.size * self.bits
+        return elements + (0 if self.steps is None else FULL * self.steps.size)
 
     def floats(self) -> Floats:
         """The values in fp32; exact, because a step's last bits are 0."""

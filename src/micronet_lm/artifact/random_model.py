@@ -12,11 +12,11 @@ from itertools import pairwise
 import numpy as np
 
 from micronet_lm.accounting.layout import PRUNABLE, Role, Slot, slots
-from micronet_lm.accounting.target import FULL, Place
-from micronet_lm.artifact.names import norm_names, quantizer_count
+from micronet_lm.accounting.target import FULL
+from micronet_lm.artifact.names import norm_names
 from micronet_lm.artifact.packed_model import CacheParameters, Floats, PackedModel, Weights
 from micronet_lm.artifact.steps import quantized, steps_of
-from micronet_lm.config import ModelConfig
+from micronet_lm.config import ModelConfig, Place
 
 TABLE_SIZE = 0.05
 """Standard deviation of the tables' weights; logits then have one of about 3."""
@@ -157,7 +157,7 @@ def _activations(
 ) -> dict[Place, Floats]:
     found = {}
     for place in sorted(choice.places):
-        count = quantizer_count(shape, place)
+        count = shape.quantizers(place)
         if not count:
             continue
         middle = RANGES[place]

@@ -7,7 +7,7 @@ from micronet_lm.artifact.bits import largest
 
 Floats = NDArray[np.float32]
 
-SMALLEST, LARGEST = 2.0**-100, 2.0**100
+SMALLEST, LARGEST = 2.0**-126, 2.0**100
 """Bounds of a step that is not 0: its reciprocal and its multiples are finite."""
 
 

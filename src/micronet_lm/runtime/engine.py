@@ -1,8 +1,8 @@
 """What an engine offers: a model by word ids. The NumPy engine and the native one both do.
 
-Log-probabilities are natural logarithms of the final distribution, with the cache where the model has
-one. Ids are those of the packed file's vocabulary. An engine can be used by several threads at once, a
-session by one at a time. Whatever cannot be answered raises `InferenceError`.
+Log-probabilities are natural logarithms of the final distribution, with the cache where the model
+has one. Ids are those of the packed file's vocabulary. An engine can be used by several threads at
+once, a session by one at a time. Whatever cannot be answered raises `InferenceError`.
 """
 
 from collections.abc import Sequence
@@ -87,4 +87,4 @@ class Engine(Protocol):
         """
 
     def score_batch(self, texts: Sequence[Ids | Sequence[int]], threads: int = 1) -> list[Floats]:
-        """`score` of several texts, each on its own; the number of threads changes only the speed."""
+        """`score` of several texts, each on its own; `threads` changes only the speed."""
