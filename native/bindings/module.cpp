@@ -49,6 +49,22 @@ Array owned(std::unique_ptr<T[]> numbers, size_t count) {
   return Array(data, {count}, owner);
 }
 
+// Ids as the engine reads them, from an array or a sequence of whole numbers.
+Ids to_ids(const nb::object& given) {
+  nb::object array = nb::module_::import_("numpy").attr("asarray")(given);
+  const std::string kind = nb::cast<std::string>(array.attr("dtype").attr("kind"));
+  const bool empty = nb::cast<size_t>(array.attr("size")) == 0;
+  if (nb::cast<int>(array.attr("ndim")) != 1 || (kind != "i" && kind != "u" && !empty))
+    raise({MN_ERROR_ARGUMENT, "ids are one row of whole numbers; give a list or an array of them"});
+  if (!empty) {  // ids beyond 32 bits are refused here, the rest by the engine
+    const nb::object most = array.attr("max")(), least = array.attr("min")();
+    if (PyObject_RichCompareBool(most.ptr(), nb::int_(INT32_MAX).ptr(), Py_GT) != 0 ||
+        PyObject_RichCompareBool(least.ptr(), nb::int_(0).ptr(), Py_LT) != 0)
+      raise({MN_ERROR_ARGUMENT, "ids are out of range: they go from 0 to one less than the vocabulary"});
+  }
+  return nb::cast<Ids>(nb::module_::import_("numpy").attr("ascontiguousarray")(array, "int32"));
+}
+
 struct CloseModel {
   void operator()(mn_model* model) const { mn_model_close(model); }
 };
@@ -70,7 +86,8 @@ class Session {
     ask([&](mn_error* e) { return mn_session_feed(session_.get(), id, e); });
   }
 
-  void feed_many(const Ids& ids) {
+  void feed_many(const nb::object& given) {
+    const Ids ids = to_ids(given);
     ask([&](mn_error* e) { return mn_session_feed_many(session_.get(), ids.data(), ids.shape(0), e); });
   }
 
@@ -121,10 +138,10 @@ class Session {
     return id;
   }
 
-  std::unique_ptr<Session> fork() {
+  Session* fork() {
     mn_session* copy = nullptr;
     ask([&](mn_error* e) { return mn_session_fork(session_.get(), &copy, e); });
-    return std::make_unique<Session>(model_, copy);
+    return new Session(model_, copy);  // Python owns it
   }
 
   nb::bytes save() {
@@ -197,14 +214,14 @@ class Engine {
     return id < 0 ? std::nullopt : std::optional<int32_t>(id);
   }
 
-  std::unique_ptr<Session> start() const {
+  Session* start() const {
     mn_error error;
     mn_session* session = nullptr;
     need(mn_session_start(model_.get(), &session, &error), error);
-    return std::make_unique<Session>(model_, session);
+    return new Session(model_, session);  // Python owns it
   }
 
-  std::unique_ptr<Session> restore(const nb::bytes& saved) const {
+  Session* restore(const nb::bytes& saved) const {
     mn_error error;
     mn_session* session = nullptr;
     mn_status status;
@@ -215,10 +232,11 @@ class Engine {
       status = mn_session_restore(model_.get(), data, size, &session, &error);
     }
     need(status, error);
-    return std::make_unique<Session>(model_, session);
+    return new Session(model_, session);  // Python owns it
   }
 
-  Floats score(const Ids& ids, int threads) const {
+  Floats score(const nb::object& given, int threads) const {
+    const Ids ids = to_ids(given);
     const size_t count = ids.shape(0);
     check_length(count);
     std::unique_ptr<float[]> numbers(new float[count - 1]);
@@ -232,7 +250,9 @@ class Engine {
     return owned<Floats>(std::move(numbers), count - 1);
   }
 
-  std::vector<Floats> score_batch(const std::vector<Ids>& texts, int threads) const {
+  std::vector<Floats> score_batch(const std::vector<nb::object>& given, int threads) const {
+    std::vector<Ids> texts;
+    for (const nb::object& text : given) texts.push_back(to_ids(text));
     std::vector<std::unique_ptr<float[]>> numbers;
     std::vector<const int32_t*> ids;
     std::vector<size_t> counts;
