@@ -12,6 +12,8 @@ namespace {
 
 using micronet::kLanes;
 
+constexpr int64_t kAhead = 1024;  // bytes that are fetched before they are needed
+
 #define MICRONET_UNROLL _Pragma("GCC unroll 16")
 
 // ---- products ------------------------------------------------------------------------------
@@ -59,6 +61,78 @@ inline void rest(const typename Math::Weight* w, int64_t panel_size, int64_t ste
   }
 }
 
+// One panel and one or two tokens, as fast as the weights come from memory: they are read in their
+// order, and WAYS columns have sums of their own, to hide latency. Only for integers, whose sums do
+// not depend on the order.
+template <class Math, int TOKENS, int WAYS>
+inline void stream(const typename Math::Weight* w, int64_t steps, const typename Math::Input* x, int64_t x_stride,
+                   typename Math::Output* out, int64_t out_stride) {
+  typename Math::Sum sums[TOKENS][WAYS];
+  MICRONET_UNROLL
+  for (int t = 0; t < TOKENS; ++t) {
+    MICRONET_UNROLL
+    for (int i = 0; i < WAYS; ++i) sums[t][i] = Math::zero();
+  }
+  int64_t c = 0;
+  for (; c + WAYS <= steps; c += WAYS) {
+    MICRONET_UNROLL
+    for (int i = 0; i < WAYS; ++i) {
+      const auto* place = w + (c + i) * Math::kStep;
+      if (i * sizeof(*place) * Math::kStep % 64 == 0) __builtin_prefetch(place + kAhead / sizeof(*place));
+      const typename Math::Column column = Math::load(place);
+      MICRONET_UNROLL
+      for (int t = 0; t < TOKENS; ++t)
+        sums[t][i] = Math::multiply_add(sums[t][i], column, Math::broadcast(x + t * x_stride + (c + i) * Math::kColumns));
+    }
+  }
+  for (; c < steps; ++c) {
+    const typename Math::Column column = Math::load(w + c * Math::kStep);
+    MICRONET_UNROLL
+    for (int t = 0; t < TOKENS; ++t)
+      sums[t][0] = Math::multiply_add(sums[t][0], column, Math::broadcast(x + t * x_stride + c * Math::kColumns));
+  }
+  MICRONET_UNROLL
+  for (int t = 0; t < TOKENS; ++t) {
+    MICRONET_UNROLL
+    for (int i = 1; i < WAYS; ++i) sums[t][0] = Math::add(sums[t][0], sums[t][i]);
+    Math::store(out + t * out_stride, sums[t][0]);
+  }
+}
+
+// The same for very narrow matrices: the tokens' values stay in registers from panel to panel.
+template <class Math, int TOKENS, int STEPS>
+inline void narrow(const typename Math::Weight* w, int64_t panels, const typename Math::Input* x, int64_t x_stride,
+                   typename Math::Output* out, int64_t out_stride) {
+  typename Math::Value values[TOKENS][STEPS];
+  for (int t = 0; t < TOKENS; ++t)
+    for (int c = 0; c < STEPS; ++c) values[t][c] = Math::broadcast(x + t * x_stride + c * Math::kColumns);
+  for (int64_t p = 0; p < panels; ++p) {
+    typename Math::Sum sums[TOKENS];
+    MICRONET_UNROLL
+    for (int t = 0; t < TOKENS; ++t) sums[t] = Math::zero();
+    MICRONET_UNROLL
+    for (int c = 0; c < STEPS; ++c) {
+      const auto* place = w + (p * STEPS + c) * Math::kStep;
+      __builtin_prefetch(place + kAhead / sizeof(*place));
+      const typename Math::Column column = Math::load(place);
+      MICRONET_UNROLL
+      for (int t = 0; t < TOKENS; ++t) sums[t] = Math::multiply_add(sums[t], column, values[t][c]);
+    }
+    MICRONET_UNROLL
+    for (int t = 0; t < TOKENS; ++t) Math::store(out + t * out_stride + p * kLanes, sums[t]);
+  }
+}
+
+// Integers for one token, or for one as two halves.
+template <class Math, int TOKENS, int WAYS>
+void streamed(const typename Math::Weight* w, int64_t panels, int64_t steps, const typename Math::Input* x,
+              int64_t x_stride, typename Math::Output* out, int64_t out_stride) {
+  if (steps == 1) return narrow<Math, TOKENS, 1>(w, panels, x, x_stride, out, out_stride);
+  if (steps == 2) return narrow<Math, TOKENS, 2>(w, panels, x, x_stride, out, out_stride);
+  for (int64_t p = 0; p < panels; ++p)
+    stream<Math, TOKENS, WAYS>(w + p * steps * Math::kStep, steps, x, x_stride, out + p * kLanes, out_stride);
+}
+
 template <class Math>
 void products(const typename Math::Weight* w, int64_t panels, int64_t steps,
               const typename Math::Input* x, int64_t x_stride, int64_t tokens,
@@ -66,6 +140,10 @@ void products(const typename Math::Weight* w, int64_t panels, int64_t steps,
   const int64_t panel_size = steps * Math::kStep;
   constexpr int kWide = Math::kPanels;  // panels at once for one token: enough sums to hide latency
   int64_t p = 0;
+  if constexpr (Math::kExactSums) {
+    if (tokens == 1) return streamed<Math, 1, 4>(w, panels, steps, x, x_stride, out, out_stride);
+    if (tokens == 2) return streamed<Math, 2, 2>(w, panels, steps, x, x_stride, out, out_stride);
+  }
   if (tokens == 1) {
     for (; p + kWide <= panels; p += kWide)
       tile<Math, kWide, 1>(w + p * panel_size, panel_size, steps, x, x_stride, out + p * kLanes,
@@ -96,11 +174,13 @@ struct Integers {
   using Sum = typename S::I;
   using Column = typename S::P;
   using Value = typename S::B;
+  static constexpr bool kExactSums = true;
   static constexpr int kStep = 32, kColumns = 2, kTokens = S::kIntTokens, kPanels = S::kStepPanels;
   static Sum zero() { return S::zero_i(); }
   static Column load(const W* w) { return S::load_pairs(w); }
   static Value broadcast(const int16_t* x) { return S::pair(x); }
   static Sum multiply_add(Sum sum, Column w, Value x) { return S::madd(sum, w, x); }
+  static Sum add(Sum a, Sum b) { return S::add(a, b); }
   static void store(int32_t* out, Sum sum) { S::store(out, sum); }
 };
 
@@ -113,6 +193,7 @@ struct Floats {
   using Sum = typename S::F;
   using Column = typename S::F;
   using Value = typename S::F;
+  static constexpr bool kExactSums = false;
   static constexpr int kStep = 16, kColumns = 1, kTokens = S::kFloatTokens, kPanels = S::kStepPanels;
   static Sum zero() { return S::zero_f(); }
   static Column load(const float* w) { return S::load(w); }
@@ -130,6 +211,7 @@ struct Mixed {
   using Sum = typename S::F;
   struct Column { typename S::F even, odd; };
   struct Value { typename S::F even, odd; };
+  static constexpr bool kExactSums = false;
   static constexpr int kStep = 32, kColumns = 2, kTokens = 2, kPanels = 2;
   static Sum zero() { return S::zero_f(); }
   static Column load(const W* w) {
@@ -168,6 +250,7 @@ struct Exact {
   using Sum = Wide<S>;
   struct Column { Wide<S> even, odd; };
   struct Value { typename S::D even, odd; };
+  static constexpr bool kExactSums = false;
   static constexpr int kStep = 32, kColumns = 2, kTokens = 2, kPanels = 1;
   static Sum zero() { return {S::zero_d(), S::zero_d()}; }
   static Column load(const W* w) {
@@ -192,6 +275,7 @@ struct Exact<S, float> {
   using Sum = Wide<S>;
   using Column = Wide<S>;
   using Value = typename S::D;
+  static constexpr bool kExactSums = false;
   static constexpr int kStep = 16, kColumns = 1, kTokens = 2, kPanels = 2;
   static Sum zero() { return {S::zero_d(), S::zero_d()}; }
   static Column load(const float* w) { return widen<S>(S::load(w)); }
@@ -519,13 +603,13 @@ float exp_sum(const float* x, int64_t n, float shift) {
   auto even = S::zero_f(), odd = S::zero_f();
   int64_t i = 0;
   for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
-    even = S::add(even, exponential_f<S>(S::sub(S::load(x + i), by)));
-    odd = S::add(odd, exponential_f<S>(S::sub(S::load(x + i + kLanes), by)));
+    even = S::add(even, rough_exponential_f<S>(S::sub(S::load(x + i), by)));
+    odd = S::add(odd, rough_exponential_f<S>(S::sub(S::load(x + i + kLanes), by)));
   }
   for (; i < n; i += kLanes) {
     float last[kLanes];
     for (int64_t j = 0; j < kLanes; ++j) last[j] = i + j < n ? x[i + j] : shift - 1e30f;
-    even = S::add(even, exponential_f<S>(S::sub(S::load(last), by)));
+    even = S::add(even, rough_exponential_f<S>(S::sub(S::load(last), by)));
   }
   return S::sum(S::add(even, odd));
 }

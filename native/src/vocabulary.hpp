@@ -23,13 +23,14 @@ class Vocabulary {
   int32_t find(std::string_view word) const;  // -1 where it is not there
 
  private:
+  void index();
   // The slot that holds the word, or the free one for it; counts `steps` down.
-  uint64_t slot_of(std::string_view word, int64_t& steps) const;
+  uint64_t slot_of(std::string_view word, uint64_t hash, int64_t& steps) const;
 
   Bytes text_;
   int32_t count_ = 0;
   Buffer<uint32_t> starts_;  // (count + 1)
-  Buffer<int32_t> table_;    // id + 1, or 0; a power of two
+  Buffer<uint64_t> table_;   // a word's hash (high half) and id + 1, or 0; a power of two
   uint64_t mask_ = 0;
 };
 
