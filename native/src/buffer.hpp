@@ -22,17 +22,22 @@ class Buffer {
     data_ = static_cast<T*>(::operator new(size_t(size) * sizeof(T), kAlignment));
     std::memset(static_cast<void*>(data_), 0, size_t(size) * sizeof(T));
   }
+  // Memory that someone else frees; a copy has its own.
+  Buffer(T* data, int64_t size) : data_(data), size_(size), owned_(false) {}
   Buffer(const Buffer& other) : Buffer(other.size_) {
     if (size_) std::memcpy(data_, other.data_, size_t(size_) * sizeof(T));
   }
   Buffer(Buffer&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+      : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)), owned_(other.owned_) {}
   Buffer& operator=(Buffer other) noexcept {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
+    std::swap(owned_, other.owned_);
     return *this;
   }
-  ~Buffer() { ::operator delete(data_, kAlignment); }
+  ~Buffer() {
+    if (owned_) ::operator delete(data_, kAlignment);
+  }
 
   T* data() { return data_; }
   const T* data() const { return data_; }
@@ -47,6 +52,7 @@ class Buffer {
  private:
   T* data_ = nullptr;
   int64_t size_ = 0;
+  bool owned_ = true;
 };
 
 }  // namespace micronet

@@ -12,7 +12,7 @@ namespace {
 
 using micronet::kLanes;
 
-constexpr int64_t kAhead = 1024;  // bytes that are fetched before they are needed
+constexpr int64_t kAhead = 8192;  // bytes that are fetched before they are needed
 
 #define MICRONET_UNROLL _Pragma("GCC unroll 16")
 

@@ -106,7 +106,7 @@ Model::Model(Bytes file, const Kernels& kernels_) : kernels(kernels_), file_size
   Container container(file);
   metadata = container.metadata();
   config = read_config(metadata);
-  Unpacker unpacker(container, config);
+  Unpacker unpacker(container, config, arena);
 
   vocabulary = Vocabulary(unpacker.bytes("vocabulary"), config.vocabulary());
   int64_t projections = 0, projection = 0;

@@ -54,6 +54,7 @@ struct Model {
   Model(Bytes file, const Kernels& kernels);
 
   const Kernels& kernels;
+  Arena arena;  // the weights' memory
   Config config;
   std::string metadata;
   Vocabulary vocabulary;

@@ -144,9 +144,10 @@ class PanelWriter {
 
 }  // namespace
 
-Unpacker::Unpacker(Container& container, const Config& config)
+Unpacker::Unpacker(Container& container, const Config& config, Arena& arena)
     : container_(container),
       config_(config),
+      arena_(arena),
       allowed_(int64_t(container.file().size) * kLargestFactor + kAlwaysAllowed) {}
 
 const TensorConfig& Unpacker::describe(const std::string& name, const std::vector<int64_t>& shape) {
@@ -178,7 +179,7 @@ Matrix Unpacker::matrix(const std::string& name, int64_t rows, int64_t columns) 
   const int64_t bytes = matrix_bytes(rows, columns, matrix.bits);
   reserve(bytes);
   if (!matrix.integers()) {
-    matrix.floats = Buffer<float>(padded(rows) * columns);
+    matrix.floats = arena_.take<float>(padded(rows) * columns);
     PanelWriter<float> writer(matrix.floats.data(), columns, 1);
     each_float_piece(parts, name, [&](int64_t, const float* v, int64_t n) { writer.put(v, n); });
     return matrix;
@@ -186,14 +187,14 @@ Matrix Unpacker::matrix(const std::string& name, int64_t rows, int64_t columns) 
   const int64_t steps = int64_t(parts.steps.size / 4);
   matrix.step_stride = steps == 1 ? 0 : 1;
   reserve(4 * padded(steps));
-  matrix.steps = Buffer<float>(padded(steps));
+  matrix.steps = arena_.take<float>(padded(steps));
   std::memcpy(matrix.steps.data(), parts.steps.data, parts.steps.size);
   if (matrix.bits <= 8) {
-    matrix.bytes = Buffer<int8_t>(bytes);
+    matrix.bytes = arena_.take<int8_t>(bytes);
     PanelWriter<int8_t> writer(matrix.bytes.data(), columns, 2);
     each_integer_piece(parts, name, [&](int64_t, const int16_t* v, int64_t n) { writer.put(v, n); });
   } else {
-    matrix.shorts = Buffer<int16_t>(bytes / 2);
+    matrix.shorts = arena_.take<int16_t>(bytes / 2);
     PanelWriter<int16_t> writer(matrix.shorts.data(), columns, 2);
     each_integer_piece(parts, name, [&](int64_t, const int16_t* v, int64_t n) { writer.put(v, n); });
   }
@@ -205,7 +206,7 @@ Buffer<float> Unpacker::dense(const std::string& name, int64_t rows, int64_t col
   if (columns) shape.push_back(columns);
   const Parts parts = take_parts(container_, name, describe(name, shape));
   reserve(4 * padded(parts.n));
-  Buffer<float> values(padded(parts.n));
+  Buffer<float> values = arena_.take<float>(padded(parts.n));
   if (parts.config.bits == 32) {
     each_float_piece(parts, name, [&](int64_t at, const float* v, int64_t n) {
       std::memcpy(values.data() + at, v, size_t(n) * 4);

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "arena.hpp"
 #include "buffer.hpp"
 #include "config.hpp"
 #include "container.hpp"
@@ -25,7 +26,7 @@ class Unpacker {
   static constexpr int64_t kLargestFactor = 64;
   static constexpr int64_t kAlwaysAllowed = int64_t{64} << 20;
 
-  Unpacker(Container& container, const Config& config);
+  Unpacker(Container& container, const Config& config, Arena& arena);
 
   Matrix matrix(const std::string& name, int64_t rows, int64_t columns);
   // Values up to a multiple of 16.
@@ -44,6 +45,7 @@ class Unpacker {
 
   Container& container_;
   const Config& config_;
+  Arena& arena_;
   int64_t allowed_;
   size_t described_ = 0;
   std::unordered_map<std::string, Bytes> places_;
