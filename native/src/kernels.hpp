@@ -83,9 +83,11 @@ struct Kernels {
   float (*largest)(const float* x, int64_t n);
   float (*exp_sum)(const float* x, int64_t n, float shift);           // Σ exp(x − shift)
   float (*exp_store)(float* x, int64_t n, float shift);               // the same, x = exp(x − shift)
+  // out = exp((x − shift) · factor) in double, for weights of samples; gives their sum in order.
+  double (*exp_weights)(const float* x, int64_t n, float shift, double factor, double* out);
   float (*matching_sum)(const float* x, const int32_t* words, int64_t n, int32_t word);
   void (*subtract)(const float* x, int64_t n, float amount, float* out);  // out may be x
-  // x = log(exp(x) + votes), for votes ≥ 0; 16-aligned lengths are not needed.
+  // x = log(exp(x) + votes), for votes ≥ 0.
   void (*add_votes)(float* x, const float* votes, int64_t n);
 };
 

@@ -636,6 +636,23 @@ float exp_store(float* x, int64_t n, float shift) {
 }
 
 template <class S>
+double exp_weights(const float* x, int64_t n, float shift, double factor, double* out) {
+  const auto by = S::set_d(double(shift)), times = S::set_d(factor);
+  for (int64_t i = 0; i < n; i += kLanes) {
+    float last[kLanes];
+    for (int64_t j = 0; j < kLanes; ++j) last[j] = i + j < n ? x[i + j] : shift;
+    const Wide<S> v = widen<S>(S::load(last));
+    double weights[kLanes];
+    S::store(weights, exponential_d<S>(S::mul(S::sub(v.low, by), times)));
+    S::store(weights + 8, exponential_d<S>(S::mul(S::sub(v.high, by), times)));
+    for (int64_t j = i; j < n && j < i + kLanes; ++j) out[j] = weights[j - i];
+  }
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += out[i];
+  return sum;
+}
+
+template <class S>
 float matching_sum(const float* x, const int32_t* words, int64_t n, int32_t word) {
   const auto wanted = S::set_i(word);
   auto sum = S::zero_f();
@@ -669,7 +686,8 @@ void add_votes(float* x, const float* votes, int64_t n) {
     const auto most = S::max(own, cast), least = S::min(own, cast);
     const auto more = S::add(S::set_f(1.0f), exponential_f<S>(S::sub(least, most)));
     S::store(a, S::add(most, logarithm_f<S>(more)));
-    for (int64_t j = 0; j < count; ++j) x[i + j] = a[j];
+    for (int64_t j = 0; j < count; ++j)
+      if (b[j] > 0) x[i + j] = a[j];
   }
 }
 
@@ -705,6 +723,7 @@ constexpr micronet::Kernels table(const char* name) {
       largest<S>,
       exp_sum<S>,
       exp_store<S>,
+      exp_weights<S>,
       matching_sum<S>,
       subtract<S>,
       add_votes<S>,

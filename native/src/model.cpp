@@ -30,8 +30,8 @@ Positions read_positions(Unpacker& unpacker, const Config& config, const std::st
       }
     return positions;
   }
-  positions.values = Buffer<float>(config.key_width * positions.stride);
   if (matrix.rows) {
+    positions.values = Buffer<float>(config.key_width * positions.stride);
     for (int64_t d = 0; d < config.key_width; ++d)
       for (int64_t c = 0; c < config.context; ++c) {
         const int64_t place = matrix.integer_place(d, c);
@@ -40,7 +40,9 @@ Positions read_positions(Unpacker& unpacker, const Config& config, const std::st
       }
     return positions;
   }
+  // The tensor first: only then it is known that the file can have one of this size.
   const Buffer<float> values = unpacker.dense(name, config.key_width, config.context);
+  positions.values = Buffer<float>(config.key_width * positions.stride);
   for (int64_t d = 0; d < config.key_width; ++d)
     std::memcpy(positions.values.data() + d * positions.stride, values.data() + d * config.context,
                 size_t(config.context) * 4);

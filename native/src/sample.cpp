@@ -11,9 +11,7 @@ namespace {
 
 // The first word, in the order given, at which the sum of weights exceeds u times their total.
 template <class Weight>
-size_t pick(size_t count, double u, Weight weight) {
-  double total = 0;
-  for (size_t i = 0; i < count; ++i) total += weight(i);
+size_t pick(size_t count, double u, double total, Weight weight) {
   double sum = 0;
   size_t last = 0;  // rounding may leave u just behind the end
   for (size_t i = 0; i < count; ++i) {
@@ -38,27 +36,20 @@ int32_t Session::sample(double u, double temperature, int64_t top, double share)
   const double inverse = 1.0 / temperature;
   const bool all = top == 0 || top >= words;
 
-  if (all && share == 1) {
+  double total = 0;
+  if (all) {
     distribution_.at_least(words);
+    weights_.at_least(words);
     log_distribution(distribution_.data());
     const float most = model_->kernels.largest(distribution_.data(), words);
-    for (int64_t i = 0; i < words; ++i)
-      distribution_[i] = float((double(distribution_[i]) - double(most)) * inverse);
-    model_->kernels.exp_store(distribution_.data(), words, 0.0f);
-    return int32_t(pick(size_t(words), u, [&](size_t i) { return double(distribution_[int64_t(i)]); }));
+    total = model_->kernels.exp_weights(distribution_.data(), words, most, inverse, weights_.data());
+    if (share == 1) return int32_t(pick(size_t(words), u, total, [&](size_t i) { return weights_[int64_t(i)]; }));
   }
 
   // The likeliest words until enough remain; with a share of all words, more and more of them.
   auto weight = [&](const Candidate& c, float most) {
     return std::exp((double(c.log_probability) - double(most)) * inverse);
   };
-  double total = 0;
-  if (all) {
-    distribution_.at_least(words);
-    log_distribution(distribution_.data());
-    const float most = model_->kernels.largest(distribution_.data(), words);
-    for (int64_t i = 0; i < words; ++i) total += std::exp((double(distribution_[i]) - double(most)) * inverse);
-  }
   std::vector<Candidate> best;
   for (int64_t k = all ? std::min<int64_t>(64, words) : top;; k = std::min(8 * k, words)) {
     best = top_k(k);
@@ -77,7 +68,9 @@ int32_t Session::sample(double u, double temperature, int64_t top, double share)
   }
   const float most = best.front().log_probability;
   std::sort(best.begin(), best.end(), [](const Candidate& a, const Candidate& b) { return a.id < b.id; });
-  return best[pick(best.size(), u, [&](size_t i) { return weight(best[i], most); })].id;
+  total = 0;
+  for (const Candidate& c : best) total += weight(c, most);
+  return best[pick(best.size(), u, total, [&](size_t i) { return weight(best[i], most); })].id;
 }
 
 }  // namespace micronet

@@ -142,8 +142,7 @@ void Session::log_distribution(float* out) {
     const size_t n = std::min<size_t>(512, words.size() - from);
     for (size_t i = 0; i < n; ++i) values[i] = out[words[from + i]];
     k.add_votes(values, next_.votes.shares().data() + from, int64_t(n));
-    for (size_t i = 0; i < n; ++i)
-      if (next_.votes.shares()[from + i] > 0) out[words[from + i]] = values[i];
+    for (size_t i = 0; i < n; ++i) out[words[from + i]] = values[i];
   }
 }
 

@@ -72,6 +72,7 @@ class Session {
   States projected_;
   Prediction next_;
   Buffer<float> distribution_;  // for samples
+  Buffer<double> weights_;
 };
 
 }  // namespace micronet

@@ -35,7 +35,7 @@ Matrix random_matrix(std::mt19937& random, int64_t rows, int64_t columns, int bi
   } else {
     m.step_stride = row_steps;
     m.steps = Buffer<float>(padded(row_steps ? rows : 1));
-    for (int64_t r = 0; r < (row_steps ? rows : 1); ++r) m.steps[r] = 0.25f / float(1 + r % 5);
+    for (int64_t r = 0; r < (row_steps ? rows : 1); ++r) m.steps[r] = 0.25f / float(1 << r % 5);
     if (bits <= 8) m.bytes = Buffer<int8_t>(matrix_bytes(rows, columns, bits));
     else m.shorts = Buffer<int16_t>(matrix_bytes(rows, columns, bits) / 2);
   }
