@@ -69,7 +69,7 @@ class Mutator {
     while (stop < end && bytes[stop] >= '0' && bytes[stop] <= '9') ++stop;
     if (at == stop) return;
     const std::string old(bytes.begin() + long(at), bytes.begin() + long(stop));
-    const long value = std::atol(old.c_str());
+    const long value = old.size() < 16 ? std::atol(old.c_str()) : 7;
     const std::string choices[] = {"0", "1", std::to_string(value + 1), std::to_string(value - 1), std::to_string(value * 2),
                                    std::to_string(value * 8), "2147483647", "4294967296", "9007199254740992",
                                    "18446744073709551616", "-1", "32", "16", "1e9", "null", "[]"};
