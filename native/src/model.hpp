@@ -2,9 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
+#include "bin_bound.hpp"
 #include "config.hpp"
 #include "file_map.hpp"
 #include "kernels.hpp"
@@ -47,6 +49,16 @@ struct Bin {
   Matrix softmax_projection;          // (width of the bin, width)
   Buffer<float> bias;                 // (words)
   Quantizer projection;               // of projected states
+
+  // Made when it is first asked for: it takes a pass over the table.
+  const BinBound& bound() const {
+    std::call_once(*bound_made, [this] { *made_bound = BinBound(table, bias); });
+    return *made_bound;
+  }
+
+ private:
+  std::unique_ptr<std::once_flag> bound_made = std::make_unique<std::once_flag>();
+  std::unique_ptr<BinBound> made_bound = std::make_unique<BinBound>();
 };
 
 struct Model {

@@ -63,7 +63,7 @@ class Session {
   float constant(int64_t bin, float bin_log_sum) const;
   float value(int32_t id);  // log-probability of a word whose bin is kept
   void scan(int64_t bin, int64_t k, std::vector<Candidate>& best);
-  bool may_hold_better(int64_t bin, float worst) const;
+  bool may_hold_better(int64_t bin, float worst);
 
   const Model* model_;
   State state_;

@@ -1,7 +1,8 @@
 // The likeliest words, exactly, without the bins that cannot hold one of them.
 //
-// A word of a tail bin has at most its bin's probability; what the cache adds is known. So a bin is
-// computed only if that bound reaches the k-th best word that was found so far.
+// A word of a tail bin has at most its bin's probability, and within the bin a share that can be
+// bounded too (bin_bound.hpp); what the cache adds is known. So a bin is computed only if that bound
+// reaches the k-th best word that was found so far.
 #include <algorithm>
 #include <cmath>
 
@@ -56,15 +57,18 @@ void Session::scan(int64_t number, int64_t k, std::vector<Candidate>& best) {
   for (const auto& entry : voted) logits[entry.first] = entry.second;
 }
 
-bool Session::may_hold_better(int64_t bin, float worst) const {
-  const float whole = -constant(bin, 0.0f);  // log-probability of the bin without the cache
+bool Session::may_hold_better(int64_t bin, float worst) {
+  double likeliest = -double(constant(bin, 0.0f));  // log-probability of the bin without the cache
+  if (likeliest + double(kMargin) >= double(worst))
+    likeliest += model_->bins[size_t(bin)].bound()(bin_input(*model_, model_->bins[size_t(bin)], hidden_.batch(1),
+                                                             projected_, workspace_.scratch));
   float votes = 0;
   const Bin& words = model_->bins[size_t(bin)];
   for (size_t i = 0; i < next_.votes.words().size(); ++i) {
     const int32_t word = next_.votes.words()[i];
     if (word >= words.first && word < words.last) votes = std::max(votes, next_.votes.shares()[i]);
   }
-  return std::log(std::exp(double(whole)) + double(votes)) + double(kMargin) >= double(worst);
+  return std::log(std::exp(likeliest) + double(votes)) + double(kMargin) >= double(worst);
 }
 
 std::vector<Candidate> Session::top_k(int64_t k) {

@@ -2,6 +2,7 @@
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from micronet_lm.artifact import write_packed
 from micronet_lm.artifact.random_model import Choice, random_model
 from micronet_lm.config import CODE_PLACES, ModelConfig
 from micronet_lm.errors import ArtifactError, InferenceError
+from micronet_lm.runtime.engine import Floats
 from micronet_lm.runtime.native import NativeEngine
 
 SHAPE = ModelConfig(
@@ -47,7 +49,7 @@ def test_the_distribution_goes_into_a_given_array(path: Path) -> None:
 @pytest.mark.parametrize("kind", [list, tuple, np.int16, np.int64, np.uint8])
 def test_ids_come_in_any_form(path: Path, kind: type) -> None:
     ids = [3, 49, 0, 7]
-    given = kind(ids) if kind in (list, tuple) else np.array(ids, kind)
+    given: Any = kind(ids) if kind in (list, tuple) else np.array(ids, kind)
     engine = NativeEngine(path)
     np.testing.assert_array_equal(engine.score(given), engine.score(np.array(ids, np.int32)))
 
@@ -68,11 +70,11 @@ def test_a_session_keeps_its_model(path: Path) -> None:
 def test_threads_of_python_may_share_an_engine_and_even_a_session(path: Path) -> None:
     engine, shared = NativeEngine(path), NativeEngine(path).start()
     ids = np.arange(400) % 50
-    wanted, got = engine.score(ids), []
+    wanted = engine.score(ids)
+    got: list[Floats] = []
 
     def work() -> None:
-        for _ in range(5):
-            got.append(engine.score(ids, threads=2))
+        got.extend(engine.score(ids, threads=2) for _ in range(5))
         for token in ids[:100]:
             shared.feed(int(token))
 

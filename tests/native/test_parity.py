@@ -9,6 +9,7 @@ from micronet_lm.artifact import write_packed
 from micronet_lm.artifact.random_model import Choice, random_model
 from micronet_lm.config import PLACEMENTS, ModelConfig, Place
 from micronet_lm.errors import ArtifactError, InferenceError
+from micronet_lm.runtime.engine import Session
 from micronet_lm.runtime.native import NativeEngine
 from micronet_lm.runtime.reference import NumpyEngine
 
@@ -104,7 +105,7 @@ def test_scores_and_distributions_are_those_of_numpy(
 def test_samples_are_those_of_numpy(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     write_packed(path, random_model(THREE_BINS, Choice(seed=3, cache=20)))
-    sessions = [NumpyEngine(path).start(), NativeEngine(path).start()]
+    sessions: list[Session] = [NumpyEngine(path).start(), NativeEngine(path).start()]
     for session in sessions:
         session.feed_many([5, 200, 17, 5])
     random = np.random.default_rng(0)
