@@ -4,12 +4,14 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help demo test check format benchmark clean
+.PHONY: help demo test check format native-test fuzz benchmark clean
 
 help:  ## what can be made
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
-$(READY): pyproject.toml constraints.txt
+ENGINE := $(wildcard native/CMakeLists.txt native/include/* native/src/* native/bindings/*)
+
+$(READY): pyproject.toml constraints.txt $(ENGINE)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "micronet-lm needs Python 3.11 or newer; name one with: make PYTHON=python3.11"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
@@ -32,6 +34,19 @@ check: $(READY)  ## formatter, linter, strict types, import order
 format: $(READY)  ## put the sources in order
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+native-test:  ## the native engine's own tests, under AddressSanitizer and UBSan
+	cmake -S native -B build/native-test -DMICRONET_TESTS=ON -DMICRONET_FUZZ=ON -DMICRONET_SANITIZE=ON -DCMAKE_BUILD_TYPE=None
+	cmake --build build/native-test --parallel 2
+	build/native-test/native_tests
+	build/native-test/fuzz native/fuzz/corpus 20000
+
+FUZZ_INPUTS ?= 1000000
+FUZZ_SEED   ?= 1
+fuzz:  ## FUZZ_INPUTS hostile files for the native engine, under the sanitizers (minutes)
+	cmake -S native -B build/native-test -DMICRONET_TESTS=ON -DMICRONET_FUZZ=ON -DMICRONET_SANITIZE=ON -DCMAKE_BUILD_TYPE=None
+	cmake --build build/native-test --parallel 2 --target fuzz
+	build/native-test/fuzz native/fuzz/corpus $(FUZZ_INPUTS) $(FUZZ_SEED)
 
 benchmark: $(READY)  ## the side-by-side measurements (minutes)
 	$(BIN)/python benchmarks/corpus.py

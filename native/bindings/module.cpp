@@ -1,0 +1,323 @@
+// The Python module micronet_lm.runtime._native: the faces of micronet_lm.runtime.engine over the C API.
+//
+// Everything that takes longer than a look-up releases the GIL. A session has a lock, so that threads
+// which share one by mistake wait for each other instead of spoiling it.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "micronet.h"
+
+namespace nb = nanobind;
+
+namespace {
+
+using Ids = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Room = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Floats = nb::ndarray<nb::numpy, float, nb::ndim<1>>;
+using Integers = nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>;
+
+// Raises the error as one of micronet_lm.errors; the GIL is held.
+[[noreturn]] void raise(const mn_error& error, const std::string& path = "") {
+  const bool file = !path.empty() && (error.status == MN_ERROR_FILE || error.status == MN_ERROR_FORMAT);
+  const nb::object type = nb::module_::import_("micronet_lm.errors").attr(file ? "ArtifactError" : "InferenceError");
+  const std::string message = file && error.status == MN_ERROR_FORMAT ? path + ": " + error.message : error.message;
+  PyErr_SetString(type.ptr(), message.c_str());
+  throw nb::python_error();
+}
+
+void need(mn_status status, const mn_error& error) {
+  if (status != MN_OK) raise(error);
+}
+
+// An array that owns its numbers.
+template <class Array, class T>
+Array owned(std::unique_ptr<T[]> numbers, size_t count) {
+  T* data = numbers.release();
+  nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  return Array(data, {count}, owner);
+}
+
+// Ids as the engine reads them, from an array or a sequence of whole numbers.
+Ids to_ids(const nb::object& given) {
+  nb::object array = nb::module_::import_("numpy").attr("asarray")(given);
+  const std::string kind = nb::cast<std::string>(array.attr("dtype").attr("kind"));
+  const bool empty = nb::cast<size_t>(array.attr("size")) == 0;
+  if (nb::cast<int>(array.attr("ndim")) != 1 || (kind != "i" && kind != "u" && !empty))
+    raise({MN_ERROR_ARGUMENT, "ids are one row of whole numbers; give a list or an array of them"});
+  if (!empty) {  // ids beyond 32 bits are refused here, the rest by the engine
+    const nb::object most = array.attr("max")(), least = array.attr("min")();
+    if (PyObject_RichCompareBool(most.ptr(), nb::int_(INT32_MAX).ptr(), Py_GT) != 0 ||
+        PyObject_RichCompareBool(least.ptr(), nb::int_(0).ptr(), Py_LT) != 0)
+      raise({MN_ERROR_ARGUMENT, "ids are out of range: they go from 0 to one less than the vocabulary"});
+  }
+  return nb::cast<Ids>(nb::module_::import_("numpy").attr("ascontiguousarray")(array, "int32"));
+}
+
+struct CloseModel {
+  void operator()(mn_model* model) const { mn_model_close(model); }
+};
+struct FreeSession {
+  void operator()(mn_session* session) const { mn_session_free(session); }
+};
+using ModelPointer = std::shared_ptr<mn_model>;
+
+class Session {
+ public:
+  Session(ModelPointer model, mn_session* session) : model_(std::move(model)), session_(session) {}
+
+  uint64_t tokens() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return mn_session_tokens(session_.get());
+  }
+
+  void feed(int32_t id) {
+    ask([&](mn_error* e) { return mn_session_feed(session_.get(), id, e); });
+  }
+
+  void feed_many(const nb::object& given) {
+    const Ids ids = to_ids(given);
+    ask([&](mn_error* e) { return mn_session_feed_many(session_.get(), ids.data(), ids.shape(0), e); });
+  }
+
+  float log_probability(int32_t id) {
+    float result = 0;
+    ask([&](mn_error* e) { return mn_session_log_probability(session_.get(), id, &result, e); });
+    return result;
+  }
+
+  nb::object log_distribution(std::optional<Room> room) {
+    const auto words = size_t(mn_model_vocabulary_size(model_.get()));
+    if (room) {
+      if (room->shape(0) != words)
+        raise({MN_ERROR_ARGUMENT, "the array for the log-probabilities has not one number for each word"});
+      ask([&](mn_error* e) { return mn_session_log_distribution(session_.get(), room->data(), e); });
+      return nb::cast(*room);
+    }
+    std::unique_ptr<float[]> numbers(new float[words]);
+    ask([&](mn_error* e) { return mn_session_log_distribution(session_.get(), numbers.get(), e); });
+    return nb::cast(owned<Floats>(std::move(numbers), words));
+  }
+
+  nb::tuple top_k(int32_t k) {
+    k = std::min(k, mn_model_vocabulary_size(model_.get()));
+    const auto room = size_t(std::max(k, 1));
+    std::unique_ptr<int32_t[]> ids(new int32_t[room]);
+    std::unique_ptr<float[]> numbers(new float[room]);
+    ask([&](mn_error* e) { return mn_session_top_k(session_.get(), k, ids.get(), numbers.get(), e); });
+    return nb::make_tuple(owned<Integers>(std::move(ids), room), owned<Floats>(std::move(numbers), room));
+  }
+
+  nb::tuple complete(std::string_view prefix, int32_t k) {
+    k = std::min(k, mn_model_vocabulary_size(model_.get()));
+    const auto room = size_t(std::max(k, 1));
+    std::unique_ptr<int32_t[]> ids(new int32_t[room]);
+    std::unique_ptr<float[]> numbers(new float[room]);
+    int32_t found = 0;
+    ask([&](mn_error* e) {
+      return mn_session_complete(session_.get(), prefix.data(), prefix.size(), k, ids.get(), numbers.get(), &found, e);
+    });
+    return nb::make_tuple(owned<Integers>(std::move(ids), size_t(found)),
+                          owned<Floats>(std::move(numbers), size_t(found)));
+  }
+
+  int32_t sample(double u, double temperature, int32_t top_k, double top_p) {
+    int32_t id = 0;
+    ask([&](mn_error* e) { return mn_session_sample(session_.get(), u, temperature, top_k, top_p, &id, e); });
+    return id;
+  }
+
+  Session* fork() {
+    mn_session* copy = nullptr;
+    ask([&](mn_error* e) { return mn_session_fork(session_.get(), &copy, e); });
+    return new Session(model_, copy);  // Python owns it
+  }
+
+  nb::bytes save() {
+    std::vector<char> bytes;
+    ask([&](mn_error* e) {
+      size_t size = 0;
+      const mn_status status = mn_session_save(session_.get(), nullptr, &size, e);
+      if (status != MN_OK) return status;
+      bytes.resize(size);
+      return mn_session_save(session_.get(), bytes.data(), &size, e);
+    });
+    return nb::bytes(bytes.data(), bytes.size());
+  }
+
+ private:
+  // Calls the engine without the GIL, and raises what it complains of.
+  template <class Call>
+  void ask(Call call) {
+    mn_error error;
+    mn_status status;
+    {
+      nb::gil_scoped_release released;
+      std::lock_guard<std::mutex> lock(mutex_);
+      status = call(&error);
+    }
+    need(status, error);
+  }
+
+  ModelPointer model_;  // outlives the session
+  std::unique_ptr<mn_session, FreeSession> session_;
+  std::mutex mutex_;
+};
+
+class Engine {
+ public:
+  Engine(const std::string& path, const std::string& kernels) {
+    mn_error error;
+    mn_model* model = nullptr;
+    mn_status status;
+    {
+      nb::gil_scoped_release released;
+      status = mn_model_open(path.c_str(), kernels.c_str(), &model, &error);
+    }
+    if (status != MN_OK) raise(error, path);
+    model_ = ModelPointer(model, CloseModel());
+  }
+
+  int32_t vocabulary_size() const { return mn_model_vocabulary_size(model_.get()); }
+  const char* kernels() const { return mn_model_kernels(model_.get()); }
+  nb::str metadata() const {
+    size_t size = 0;
+    const char* text = mn_model_metadata(model_.get(), &size);
+    return nb::str(text, size);
+  }
+
+  nb::str word(int32_t id) const {
+    size_t size = 0;
+    const char* word = mn_model_word(model_.get(), id, &size);
+    if (!word) {
+      mn_error error{MN_ERROR_ARGUMENT, {}};
+      std::snprintf(error.message, sizeof error.message, "there is no word %d; ids go from 0 to %d", id,
+                    vocabulary_size() - 1);
+      raise(error);
+    }
+    return nb::str(word, size);
+  }
+
+  std::optional<int32_t> find(std::string_view word) const {
+    const int32_t id = mn_model_find(model_.get(), word.data(), word.size());
+    return id < 0 ? std::nullopt : std::optional<int32_t>(id);
+  }
+
+  Session* start() const {
+    mn_error error;
+    mn_session* session = nullptr;
+    need(mn_session_start(model_.get(), &session, &error), error);
+    return new Session(model_, session);  // Python owns it
+  }
+
+  Session* restore(const nb::bytes& saved) const {
+    mn_error error;
+    mn_session* session = nullptr;
+    mn_status status;
+    const void* data = saved.data();
+    const size_t size = saved.size();
+    {
+      nb::gil_scoped_release released;
+      status = mn_session_restore(model_.get(), data, size, &session, &error);
+    }
+    need(status, error);
+    return new Session(model_, session);  // Python owns it
+  }
+
+  Floats score(const nb::object& given, int threads) const {
+    const Ids ids = to_ids(given);
+    const size_t count = ids.shape(0);
+    check_length(count);
+    std::unique_ptr<float[]> numbers(new float[count - 1]);
+    mn_error error;
+    mn_status status;
+    {
+      nb::gil_scoped_release released;
+      status = mn_model_score(model_.get(), ids.data(), count, threads, numbers.get(), &error);
+    }
+    need(status, error);
+    return owned<Floats>(std::move(numbers), count - 1);
+  }
+
+  std::vector<Floats> score_batch(const std::vector<nb::object>& given, int threads) const {
+    std::vector<Ids> texts;
+    for (const nb::object& text : given) texts.push_back(to_ids(text));
+    std::vector<std::unique_ptr<float[]>> numbers;
+    std::vector<const int32_t*> ids;
+    std::vector<size_t> counts;
+    std::vector<float*> places;
+    for (const Ids& text : texts) {
+      check_length(text.shape(0));
+      ids.push_back(text.data());
+      counts.push_back(text.shape(0));
+      numbers.emplace_back(new float[counts.back() - 1]);
+      places.push_back(numbers.back().get());
+    }
+    mn_error error;
+    mn_status status;
+    {
+      nb::gil_scoped_release released;
+      status = mn_model_score_batch(model_.get(), ids.data(), counts.data(), texts.size(), threads, places.data(), &error);
+    }
+    need(status, error);
+    std::vector<Floats> results;
+    for (size_t i = 0; i < texts.size(); ++i)
+      results.push_back(owned<Floats>(std::move(numbers[i]), counts[i] - 1));
+    return results;
+  }
+
+ private:
+  static void check_length(size_t count) {
+    if (count >= 2) return;
+    mn_error error{MN_ERROR_ARGUMENT, {}};
+    std::snprintf(error.message, sizeof error.message,
+                  "a text of %zu tokens has nothing to score: give at least 2, the first is only read", count);
+    raise(error);
+  }
+
+  ModelPointer model_;
+};
+
+}  // namespace
+
+NB_MODULE(_native, module) {
+  module.doc() = "The native engine; its faces are those of micronet_lm.runtime.engine, ids are int32 arrays.";
+  using namespace nb::literals;
+
+  nb::class_<Session>(module, "Session", "One text that is read token by token.")
+      .def_prop_ro("tokens", &Session::tokens, "How many tokens were fed.")
+      .def("feed", &Session::feed, "token"_a, "Read the next token.")
+      .def("feed_many", &Session::feed_many, "tokens"_a, "Read several tokens.")
+      .def("log_probability", &Session::log_probability, "token"_a, "Log-probability that this token comes next.")
+      .def("log_distribution", &Session::log_distribution, "out"_a = nb::none(),
+           "Log-probabilities of all words, into `out` where it is given.")
+      .def("top_k", &Session::top_k, "k"_a, "Ids and log-probabilities of the k likeliest words.")
+      .def("complete", &Session::complete, "prefix"_a, "k"_a, "As top_k, among the words that begin with `prefix`.")
+      .def("sample", &Session::sample, "u"_a, "temperature"_a = 1.0, "top_k"_a = 0, "top_p"_a = 1.0,
+           "Choose the next word by a number `u` in [0, 1).")
+      .def("fork", &Session::fork, "A second session that has read the same.")
+      .def("save", &Session::save, "All of it as bytes.");
+
+  nb::class_<Engine>(module, "Engine", "A packed model that is ready to run.")
+      .def(nb::init<const std::string&, const std::string&>(), "path"_a, nb::kw_only(), "kernels"_a = "auto")
+      .def_prop_ro("vocabulary_size", &Engine::vocabulary_size, "How many words the model knows.")
+      .def_prop_ro("metadata", &Engine::metadata, "The packed file's metadata, a JSON object.")
+      .def_prop_ro("kernels", &Engine::kernels, "Which kernels are in use: scalar, avx2 or avx512.")
+      .def("word", &Engine::word, "token"_a, "The word of an id.")
+      .def("find", &Engine::find, "word"_a, "The id of a word; None where the vocabulary lacks it.")
+      .def("start", &Engine::start, "Begin a text.")
+      .def("restore", &Engine::restore, "saved"_a, "Go on with a session that was saved.")
+      .def("score", &Engine::score, "tokens"_a, "threads"_a = 1, "Log-probability of every token after the first.")
+      .def("score_batch", &Engine::score_batch, "texts"_a, "threads"_a = 1, "`score` of several texts.");
+}

@@ -1,0 +1,32 @@
+// What the metadata of a packed file say of its model.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace micronet {
+
+struct TensorConfig {
+  std::vector<int64_t> shape;
+  int bits = 32;          // 2 to 16, or 32 for floats
+  int64_t nonzeros = -1;  // of a sparse tensor
+  bool sparse() const { return nonzeros >= 0; }
+};
+
+struct Config {
+  std::vector<int64_t> bounds;            // of the bins: 0, cutoffs, vocabulary
+  std::vector<int64_t> embedding_widths;  // one a bin
+  int64_t width = 0, layers = 0, heads = 0, key_width = 0, value_width = 0, ffn_width = 0, context = 0;
+  int64_t cache = 0;        // entries; 0 is none
+  int activation_bits = 0;  // 0: none are quantized
+  std::unordered_map<std::string, TensorConfig> tensors;
+
+  int64_t vocabulary() const { return bounds.back(); }
+  int64_t bins() const { return int64_t(embedding_widths.size()); }
+};
+
+Config read_config(const std::string& metadata);  // throws Failure
+
+}  // namespace micronet

@@ -1,0 +1,76 @@
+#include "file_map.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "status.hpp"
+
+#if defined(__unix__) || defined(__APPLE__)
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace micronet {
+
+FileMap::FileMap(const char* path) {
+  const int file = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0)
+    fail(MN_ERROR_FILE, "%.300s cannot be opened: %s", path, std::strerror(errno));
+  struct stat status;
+  const bool regular = ::fstat(file, &status) == 0 && S_ISREG(status.st_mode);
+  void* data = MAP_FAILED;
+  if (regular && status.st_size > 0)
+    data = ::mmap(nullptr, size_t(status.st_size), PROT_READ, MAP_PRIVATE, file, 0);
+  const int why = errno;
+  ::close(file);
+  if (!regular) fail(MN_ERROR_FILE, "%.300s is not a file; give a packed model", path);
+  if (status.st_size == 0)
+    fail(MN_ERROR_FORMAT, "%.300s is empty; a packed model has at least a header", path);
+  if (data == MAP_FAILED)
+    fail(MN_ERROR_FILE, "%.300s cannot be mapped into memory: %s", path, std::strerror(why));
+  bytes_ = {static_cast<const uint8_t*>(data), size_t(status.st_size)};
+}
+
+FileMap::~FileMap() { ::munmap(const_cast<uint8_t*>(bytes_.data), bytes_.size); }
+
+void FileMap::release(Bytes part) const {
+  const auto page = uintptr_t(::sysconf(_SC_PAGESIZE));
+  const auto begin = (reinterpret_cast<uintptr_t>(part.data) + page - 1) / page * page;
+  const auto end = (reinterpret_cast<uintptr_t>(part.data) + part.size) / page * page;
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
+}  // namespace micronet
+
+#else
+
+#include <new>
+
+namespace micronet {
+
+FileMap::FileMap(const char* path) {
+  std::FILE* file = std::fopen(path, "rb");
+  if (!file) fail(MN_ERROR_FILE, "%.300s cannot be opened: %s", path, std::strerror(errno));
+  std::fseek(file, 0, SEEK_END);
+  const long size = std::ftell(file);
+  std::fseek(file, 0, SEEK_SET);
+  auto* data = size > 0 ? new (std::nothrow) uint8_t[size_t(size)] : nullptr;
+  const bool complete = data && std::fread(data, 1, size_t(size), file) == size_t(size);
+  std::fclose(file);
+  if (!complete) {
+    delete[] data;
+    fail(MN_ERROR_FILE, "%.300s cannot be read", path);
+  }
+  bytes_ = {data, size_t(size)};
+}
+
+FileMap::~FileMap() { delete[] bytes_.data; }
+
+void FileMap::release(Bytes) const {}
+
+}  // namespace micronet
+
+#endif

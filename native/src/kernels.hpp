@@ -1,0 +1,98 @@
+// The inner loops, as a table of functions for each set of instructions.
+//
+// Matrices lie in panels of 16 rows (panels.hpp). Every output is summed over the columns in
+// their order, whatever the number of tokens or panels of a call: so a token's numbers do not
+// depend on which tokens are computed with it, nor on the number of threads.
+#pragma once
+
+#include <cstdint>
+
+namespace micronet {
+
+constexpr int64_t kLanes = 16;
+
+constexpr int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
+constexpr int64_t padded(int64_t n) { return round_up(n, kLanes); }
+
+struct Kernels {
+  const char* name;
+
+  // Products. weights: (panels, pairs, 16, 2) integers or (panels, columns, 16) floats;
+  // x: (tokens, x_stride); out: (tokens, out_stride), 16 · panels of each row are written.
+  // Sums of integers fit 32 bits: the caller has checked it.
+  void (*products_i8)(const int8_t* weights, int64_t panels, int64_t pairs, const int16_t* x,
+                      int64_t x_stride, int64_t tokens, int32_t* out, int64_t out_stride);
+  void (*products_i16)(const int16_t* weights, int64_t panels, int64_t pairs, const int16_t* x,
+                       int64_t x_stride, int64_t tokens, int32_t* out, int64_t out_stride);
+  void (*products_f32)(const float* weights, int64_t panels, int64_t columns, const float* x,
+                       int64_t x_stride, int64_t tokens, float* out, int64_t out_stride);
+  // The same with floats for inputs, summed in double: each product is exact.
+  void (*exact_i8)(const int8_t* weights, int64_t panels, int64_t pairs, const float* x,
+                   int64_t x_stride, int64_t tokens, double* out, int64_t out_stride);
+  void (*exact_i16)(const int16_t* weights, int64_t panels, int64_t pairs, const float* x,
+                    int64_t x_stride, int64_t tokens, double* out, int64_t out_stride);
+  void (*exact_f32)(const float* weights, int64_t panels, int64_t columns, const float* x,
+                    int64_t x_stride, int64_t tokens, double* out, int64_t out_stride);
+  // The same with floats for inputs, summed in float.
+  void (*mixed_i8)(const int8_t* weights, int64_t panels, int64_t pairs, const float* x,
+                   int64_t x_stride, int64_t tokens, float* out, int64_t out_stride);
+  void (*mixed_i16)(const int16_t* weights, int64_t panels, int64_t pairs, const float* x,
+                    int64_t x_stride, int64_t tokens, float* out, int64_t out_stride);
+
+  // From sums to values, for `rows` rows: sum · step of the row · factor + bias. Sums, steps and
+  // biases may be read up to a multiple of 16; `out` is written for `rows` rows only.
+  // step_stride: 1 for a step a row, 0 for one for all; bias may be null.
+  void (*finish_i32)(const int32_t* sums, int64_t rows, const float* steps, int64_t step_stride,
+                     float factor, const float* bias, float* out);
+  void (*finish_split)(const int32_t* high, const int32_t* low, int64_t rows, const float* steps,
+                       int64_t step_stride, float high_factor, float low_factor, const float* bias,
+                       float* out);
+  void (*finish_f32)(const float* sums, int64_t rows, const float* steps, int64_t step_stride,
+                     const float* bias, float* out);
+  // The same in double, rounded once.
+  void (*finish_i32_exact)(const int32_t* sums, int64_t rows, const float* steps,
+                           int64_t step_stride, double factor, const float* bias, float* out);
+  void (*finish_f64)(const double* sums, int64_t rows, const float* steps, int64_t step_stride,
+                     const float* bias, float* out);
+
+  // (x − mean) / √(variance + 1e-5) · gain + bias in double, rounded once.
+  void (*layer_norm)(const float* x, int64_t n, const float* gain, const float* bias, float* out);
+  // Integers and their values: clamp(rint(x · inverse), ±limit); up to a multiple of 16, with zeros.
+  void (*quantize)(const float* x, int64_t n, float inverse, float limit, float step,
+                   int16_t* integers, float* values);
+
+  // Attention of one query. keys: (pairs, stride, 2) or (width, stride), one column a token;
+  // out[j] (+)= factor · q · key_j for n tokens, written up to a multiple of 16.
+  void (*scores_i16)(const int16_t* keys, int64_t stride, int64_t pairs, const int16_t* query,
+                     int64_t n, double factor, bool add, double* out);
+  void (*scores_f64)(const float* keys, int64_t stride, int64_t width, const float* query,
+                     int64_t n, double factor, bool add, double* out);
+  void (*scores_f32)(const float* keys, int64_t stride, int64_t width, const float* query,
+                     int64_t n, float factor, bool add, float* out);
+  // Probabilities of scores, which are overwritten.
+  void (*softmax_f64)(double* scores, int64_t n, float* out);
+  void (*softmax_f32)(float* scores, int64_t n, float* out);
+  // Sums of values weighted by probabilities. values: (pairs, width, 2) or (n, width), width a
+  // multiple of 16; out: (width).
+  void (*mix_i16)(const int16_t* values, int64_t pairs, int64_t width, const int16_t* weights,
+                  double factor, float* out);
+  void (*mix_f64)(const float* values, int64_t n, int64_t width, const float* weights, float* out);
+  void (*mix_f32)(const float* values, int64_t n, int64_t width, const float* weights, float* out);
+
+  // Behind the last quantizer.
+  float (*largest)(const float* x, int64_t n);
+  float (*exp_sum)(const float* x, int64_t n, float shift);           // Σ exp(x − shift)
+  float (*exp_store)(float* x, int64_t n, float shift);               // the same, x = exp(x − shift)
+  // out = exp((x − shift) · factor) in double, for weights of samples; gives their sum in order.
+  double (*exp_weights)(const float* x, int64_t n, float shift, double factor, double* out);
+  float (*matching_sum)(const float* x, const int32_t* words, int64_t n, int32_t word);
+  void (*subtract)(const float* x, int64_t n, float amount, float* out);  // out may be x
+  // x = log(exp(x) + votes), for votes ≥ 0.
+  void (*add_votes)(float* x, const float* votes, int64_t n);
+};
+
+const Kernels* scalar_kernels();
+const Kernels* avx2_kernels();    // null where this build has none
+const Kernels* avx512_kernels();  // null where this build has none
+
+}  // namespace micronet

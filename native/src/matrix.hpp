@@ -1,0 +1,47 @@
+// A weight matrix in memory.
+//
+// Rows lie in panels of 16. Integers of up to 8 bits take one byte, wider ones two; of each row of a
+// panel two neighbouring columns stand together, because that is what the processor multiplies at
+// once: (panels, pairs of columns, 16 rows, 2). Floats: (panels, columns, 16 rows). Rows and columns
+// that are missing at the edges are zeros.
+#pragma once
+
+#include "buffer.hpp"
+#include "kernels.hpp"
+
+namespace micronet {
+
+struct Matrix {
+  int64_t rows = 0, columns = 0;
+  int bits = 32;
+  Buffer<int8_t> bytes;     // 2 to 8 bits
+  Buffer<int16_t> shorts;   // 9 to 16 bits
+  Buffer<float> floats;     // 32 bits
+  Buffer<float> steps;      // of integers: 1, or one a row (up to a multiple of 16)
+  int64_t step_stride = 0;  // 0 or 1
+
+  int64_t panels() const { return padded(rows) / kLanes; }
+  int64_t pairs() const { return (columns + 1) / 2; }
+  bool integers() const { return bits < 32; }
+  int64_t largest() const { return (int64_t{1} << (bits - 1)) - 1; }
+  const float* steps_at(int64_t row) const { return steps.data() + row * step_stride; }
+
+  // Where the element is, for matrices of integers and of floats.
+  int64_t integer_place(int64_t row, int64_t column) const {
+    return ((row / kLanes * pairs() + column / 2) * kLanes + row % kLanes) * 2 + column % 2;
+  }
+  int64_t float_place(int64_t row, int64_t column) const {
+    return (row / kLanes * columns + column) * kLanes + row % kLanes;
+  }
+};
+
+// Bytes that a matrix takes.
+inline int64_t matrix_bytes(int64_t rows, int64_t columns, int bits) {
+  const int64_t size = bits > 16 ? 4 : bits > 8 ? 2 : 1;
+  return padded(rows) * round_up(columns, 2) * size;
+}
+
+// One row as integers (zeros for floats) and as values, each up to a multiple of 16.
+void read_row(const Matrix& matrix, int64_t row, int16_t* integers, float* values);
+
+}  // namespace micronet

@@ -1,0 +1,46 @@
+// What the cache remembers of a text: hidden states and the words that followed them.
+//
+// State number j of a text lies in row j mod `rows` of one matrix in panels (matrix.hpp), so that
+// similarities are a product like any other. There is room for the N states that count and for a
+// chunk more; memory grows with the text. Sums go along blocks of 512 states, from multiples of 512
+// on: so they do not depend on where in memory the states are.
+#pragma once
+
+#include "linear.hpp"
+#include "model.hpp"
+
+namespace micronet {
+
+class Memory {
+ public:
+  static constexpr int64_t kBlock = 512;
+
+  explicit Memory(const Model& model);
+
+  bool used() const { return rows_limit_ != 0; }
+  // Makes room for states first … first + count - 1; throws before it changes anything.
+  void reserve(int64_t first, int64_t count);
+  // Writes state number j; may run on several threads for different j.
+  void put(int64_t j, const float* values, const int16_t* integers);
+  void set_word(int64_t j, int32_t word) { words_[j % rows_limit_] = word; }
+  // State number j; for saving.
+  void get(int64_t j, float* values, int16_t* integers) const;
+  int32_t word(int64_t j) const { return words_[j % rows_limit_]; }
+
+  // The first state that still counts for the prediction after state t; they end before t.
+  int64_t first_for(int64_t t) const;
+  // The states as a matrix of the model's width, its rows in the order of memory. θ is already in
+  // the steps of integers; floats need it in the query.
+  const Matrix& states() const { return states_; }
+  // The row of a block's first state. Rows of a block follow each other.
+  int64_t row_of(int64_t j) const { return j % rows_limit_; }
+  const int32_t* words() const { return words_.data(); }
+
+ private:
+  const Model* model_;
+  int64_t rows_limit_ = 0;  // a multiple of kBlock; 0 without a cache
+  Matrix states_;
+  Buffer<int32_t> words_;
+};
+
+}  // namespace micronet

@@ -1,0 +1,127 @@
+#include "recall.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "softmax.hpp"
+
+namespace micronet {
+
+namespace {
+
+// θ is in the steps of integer states; for floats it goes into the query.
+Batch query_of(const Model& model, const Batch& hidden, States& room) {
+  if (model.integer_cache) return hidden;
+  room.resize(hidden.tokens, hidden.columns);
+  for (int64_t t = 0; t < hidden.tokens; ++t)
+    for (int64_t c = 0; c < hidden.columns; ++c)
+      room.row(t)[c] = model.theta * hidden.values[t * hidden.stride + c];
+  return room.batch(hidden.tokens);
+}
+
+}  // namespace
+
+size_t Votes::slot_of(int32_t word) const {
+  const size_t mask = table_.size() - 1;
+  size_t slot = uint32_t(word) * 0x9E3779B1u >> 7 & mask;
+  while (table_[slot] && words_[size_t(table_[slot] - 1)] != word) slot = (slot + 1) & mask;
+  return slot;
+}
+
+float Votes::share(int32_t word) const {
+  if (words_.empty()) return 0;
+  const int32_t entry = table_[slot_of(word)];
+  return entry ? shares_[size_t(entry - 1)] : 0.0f;
+}
+
+void Votes::count(const Model& model, const Memory& memory, int64_t t, const Batch& hidden, Scratch& scratch) {
+  words_.clear();
+  shares_.clear();
+  if (!memory.used()) return;
+  const int64_t first = memory.first_for(t), n = t - first;
+  if (!n) return;
+  const int64_t begin = first / Memory::kBlock * Memory::kBlock;
+  similarities_.at_least(padded(t - begin) + Memory::kBlock);
+  float* similarities = similarities_.data();  // of state `begin` and those after it
+  States room;
+  const Product product(model.kernels, memory.states(), query_of(model, hidden, room), false, scratch);
+  float most = -std::numeric_limits<float>::infinity();
+  for (int64_t block = begin; block < t; block += Memory::kBlock) {
+    const int64_t from = std::max(block, first) / kLanes * kLanes, to = std::min(block + Memory::kBlock, t);
+    product.rows((memory.row_of(block) + from - block) / kLanes, (padded(to) - from) / kLanes, nullptr,
+                 similarities + from - begin, Memory::kBlock);
+    const int64_t own = std::max(from, first);
+    most = std::max(most, model.kernels.largest(similarities + own - begin, to - own));
+  }
+  float* exponentials = similarities + first - begin;
+  double sum = 0;
+  for (int64_t i = 0; i < n; i += 4096)
+    sum += double(model.kernels.exp_store(exponentials + i, std::min<int64_t>(4096, n - i), most));
+  check_finite(float(std::log(sum)));
+  const float scale = float(double(model.lam) / sum);
+
+  size_t room_for = 64;
+  while (room_for < size_t(n) * 2) room_for *= 2;
+  table_.assign(room_for, 0);
+  const int32_t* words = memory.words();
+  for (int64_t block = begin; block < t; block += Memory::kBlock) {
+    const int64_t row = memory.row_of(block) - block;
+    const int64_t to = std::min(block + Memory::kBlock, t);
+    for (int64_t j = std::max(block, first); j < to; ++j) {
+      const int32_t word = words[row + j];
+      const size_t slot = slot_of(word);
+      const float share = exponentials[j - first] * scale;
+      if (table_[slot]) {
+        shares_[size_t(table_[slot] - 1)] += share;
+      } else {
+        words_.push_back(word);
+        shares_.push_back(share);
+        table_[slot] = int32_t(words_.size());
+      }
+    }
+  }
+}
+
+void mix_recalled(const Model& model, const Memory& memory, int64_t first, const Batch& hidden, const int32_t* words,
+                  Scratch& scratch, States& query, float* room, float* log_probabilities) {
+  if (!memory.used() || !hidden.tokens) return;
+  const Kernels& k = model.kernels;
+  struct Recalled {
+    float most = -std::numeric_limits<float>::infinity();
+    double sum = 0, matching = 0;
+  };
+  std::vector<Recalled> recalled(size_t(hidden.tokens));
+  const int64_t last = first + hidden.tokens - 1, oldest = memory.first_for(first);
+  const Product product(k, memory.states(), query_of(model, hidden, query), false, scratch);
+  for (int64_t block = oldest / Memory::kBlock * Memory::kBlock; block < last; block += Memory::kBlock) {
+    const int64_t from = std::max(block, oldest) / kLanes * kLanes, to = std::min(block + Memory::kBlock, last);
+    const int64_t row = memory.row_of(block) + from - block;
+    product.rows(row / kLanes, (padded(to) - from) / kLanes, nullptr, room, Memory::kBlock);
+    for (int64_t t = 0; t < hidden.tokens; ++t) {
+      const int64_t begin = std::max(from, memory.first_for(first + t)), n = std::min(to, first + t) - begin;
+      if (n <= 0) continue;
+      float* x = room + t * Memory::kBlock + begin - from;
+      Recalled& r = recalled[size_t(t)];
+      const float most = k.largest(x, n);
+      if (most > r.most) {
+        const double shrink = std::exp(double(r.most) - double(most));
+        r.sum *= shrink;
+        r.matching *= shrink;
+        r.most = most;
+      }
+      r.sum += double(k.exp_store(x, n, r.most));
+      r.matching += double(k.matching_sum(x, memory.words() + row + begin - from, n, words[t]));
+    }
+  }
+  const double keep = std::log1p(-double(model.lam));
+  for (int64_t t = 0; t < hidden.tokens; ++t) {
+    if (first + t == 0) continue;  // nothing to remember yet
+    const Recalled& r = recalled[size_t(t)];
+    check_finite(float(std::log(r.sum)));
+    log_probabilities[t] = float(double(log_probabilities[t]) + keep);
+    const float share = float(double(model.lam) * r.matching / r.sum);
+    if (share > 0) k.add_votes(log_probabilities + t, &share, 1);
+  }
+}
+
+}  // namespace micronet

@@ -1,0 +1,38 @@
+// What the cache says about the next word.
+#pragma once
+
+#include <vector>
+
+#include "forward.hpp"
+#include "linear.hpp"
+#include "memory.hpp"
+
+namespace micronet {
+
+// The cache's votes for words, each with its share λ of the probability.
+class Votes {
+ public:
+  void clear() { words_.clear(); }
+  // Similarities of state number t to those before it, summed up by word.
+  void count(const Model& model, const Memory& memory, int64_t t, const Batch& hidden, Scratch& scratch);
+
+  bool any() const { return !words_.empty(); }
+  const std::vector<int32_t>& words() const { return words_; }
+  const std::vector<float>& shares() const { return shares_; }
+  float share(int32_t word) const;  // 0 where nothing voted for it
+
+ private:
+  size_t slot_of(int32_t word) const;
+
+  std::vector<int32_t> words_;
+  std::vector<float> shares_;
+  std::vector<int32_t> table_;  // index into the two + 1, or 0; a power of two
+  Buffer<float> similarities_;
+};
+
+// log((1 − λ) P + λ P_cache) of one word a token, in place of log P. Tokens are states number
+// first … in a row; words[t] is what followed. `room`: (tokens, Memory::kBlock).
+void mix_recalled(const Model& model, const Memory& memory, int64_t first, const Batch& hidden, const int32_t* words,
+                  Scratch& scratch, States& query, float* room, float* log_probabilities);
+
+}  // namespace micronet

@@ -1,0 +1,149 @@
+#include "session.hpp"
+
+#include <algorithm>
+
+#include "status.hpp"
+
+namespace micronet {
+
+Session::Session(const Model& model) : model_(&model), state_(model), workspace_(model, 1) {
+  hidden_.resize(1, model.config.width);
+  hidden_.quantize(model.kernels, model.hidden, 0);
+  int64_t blocks = 0;
+  for (const Bin& bin : model.bins) {
+    next_.block_start.push_back(blocks);
+    blocks += (bin.table.rows + kWordBlock - 1) / kWordBlock;
+  }
+  next_.block_most.resize(size_t(blocks));
+  next_.kept.resize(model.bins.size());
+  next_.bin_log_sums.resize(model.bins.size());
+  next_.tail_logits.resize(size_t(padded(model.config.bins() - 1)));
+}
+
+void Session::check_fed() const {
+  if (!state_.tokens) fail(MN_ERROR_STATE, "nothing was fed yet; feed a word before asking what follows it");
+}
+
+void Session::check_id(int32_t id) const {
+  if (id < 0 || id >= model_->config.vocabulary())
+    fail(MN_ERROR_ARGUMENT, "there is no word %d; ids go from 0 to %lld", id,
+         static_cast<long long>(model_->config.vocabulary() - 1));
+}
+
+void Session::forget() {
+  next_.voted = false;
+  std::fill(next_.kept.begin(), next_.kept.end(), char{0});
+}
+
+void Session::feed(const int32_t* ids, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) check_id(ids[i]);
+  const int64_t at_once = tokens_at_once(*model_);
+  if (workspace_.tokens < std::min(count, at_once)) workspace_ = Workspace(*model_, at_once);
+  Barrier barrier(1);
+  for (int64_t from = 0; from < count; from += workspace_.tokens) {
+    const int64_t n = std::min(workspace_.tokens, count - from), first = state_.tokens;
+    state_.memory.reserve(first, n);
+    workspace_.prepare(*model_, std::min(model_->config.context, first + n));
+    const Chunk chunk{ids + from, n, first, state_.window.reserve(n)};
+    forward(*model_, state_, chunk, 0, n, workspace_, barrier);
+    if (state_.memory.used()) {
+      if (first) state_.memory.set_word(first - 1, chunk.ids[0]);
+      for (int64_t t = 0; t + 1 < n; ++t) state_.memory.set_word(first + t, chunk.ids[t + 1]);
+    }
+    std::copy_n(workspace_.hidden.row(n - 1), hidden_.stride, hidden_.row(0));
+    std::copy_n(workspace_.hidden.integer_row(n - 1), hidden_.stride, hidden_.integer_row(0));
+    state_.window.advance(n);
+    state_.tokens += n;
+    forget();
+  }
+}
+
+// Logits of a bin's words; gives log Σ exp, of the first bin with its entries for the others.
+float Session::compute_bin(int64_t number, float* logits, float* block_most) {
+  const Kernels& k = model_->kernels;
+  const Bin& bin = model_->bins[size_t(number)];
+  const Batch input = bin_input(*model_, bin, hidden_.batch(1), projected_, workspace_.scratch);
+  LogSum sum;
+  each_logit_block(k, bin.table, bin.bias, input, workspace_.scratch, true, logits, 0,
+                   [&](int64_t, int64_t row, int64_t rows, const float* x) {
+                     const float most = k.largest(x, rows);
+                     if (block_most) block_most[row / kWordBlock] = most;
+                     sum.add(k, x, rows, most);
+                   });
+  if (number == 0 && model_->tail_weight.rows) {
+    Product(k, model_->tail_weight, input, false, workspace_.scratch)
+        .all(model_->tail_bias.data(), next_.tail_logits.data(), 0);
+    sum.add(k, next_.tail_logits.data(), model_->tail_weight.rows);
+  }
+  const float log_sum = sum.value();
+  check_finite(log_sum);
+  return log_sum;
+}
+
+// Keeps the logits of a bin, and those of the first bin, which every probability needs.
+void Session::need_bin(int64_t bin) {
+  if (!next_.kept[0]) {
+    next_.logits.at_least(model_->config.vocabulary());
+    next_.log_sum = compute_bin(0, next_.logits.data(), next_.block_most.data());
+    next_.kept[0] = 1;
+  }
+  if (next_.kept[size_t(bin)]) return;
+  next_.bin_log_sums[size_t(bin)] = compute_bin(bin, next_.logits.data() + model_->bins[size_t(bin)].first,
+                                                next_.block_most.data() + next_.block_start[size_t(bin)]);
+  next_.kept[size_t(bin)] = 1;
+}
+
+void Session::need_votes() {
+  if (next_.voted) return;
+  next_.votes.count(*model_, state_.memory, state_.tokens - 1, hidden_.batch(1), workspace_.scratch);
+  next_.voted = true;
+}
+
+float Session::constant(int64_t bin, float bin_log_sum) const {
+  double amount = next_.log_sum;
+  if (bin) amount += double(bin_log_sum) - double(next_.tail_logits[size_t(bin - 1)]);
+  if (next_.votes.any()) amount -= std::log1p(-double(model_->lam));
+  return float(amount);
+}
+
+float Session::value(int32_t id) {
+  const int64_t bin = model_->bin_of(id);
+  float x = next_.logits[id] - constant(bin, next_.bin_log_sums[size_t(bin)]);
+  const float share = next_.votes.share(id);
+  if (share > 0) model_->kernels.add_votes(&x, &share, 1);
+  return x;
+}
+
+float Session::log_probability(int32_t id) {
+  check_fed();
+  check_id(id);
+  need_votes();
+  need_bin(model_->bin_of(id));
+  return value(id);
+}
+
+void Session::log_distribution(float* out) {
+  check_fed();
+  need_votes();
+  const Kernels& k = model_->kernels;
+  for (int64_t i = 0; i < model_->config.bins(); ++i) {
+    const Bin& bin = model_->bins[size_t(i)];
+    float* to = out + bin.first;
+    const bool kept = next_.kept[size_t(i)];
+    float bin_sum = next_.bin_log_sums[size_t(i)];
+    if (!kept) {  // straight into the caller's room: the logits are not kept
+      (i ? bin_sum : next_.log_sum) = compute_bin(i, to, nullptr);
+    }
+    k.subtract(kept ? next_.logits.data() + bin.first : to, bin.table.rows, constant(i, bin_sum), to);
+  }
+  const std::vector<int32_t>& words = next_.votes.words();
+  float values[512];
+  for (size_t from = 0; from < words.size(); from += 512) {
+    const size_t n = std::min<size_t>(512, words.size() - from);
+    for (size_t i = 0; i < n; ++i) values[i] = out[words[from + i]];
+    k.add_votes(values, next_.votes.shares().data() + from, int64_t(n));
+    for (size_t i = 0; i < n; ++i) out[words[from + i]] = values[i];
+  }
+}
+
+}  // namespace micronet

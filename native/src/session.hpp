@@ -1,0 +1,78 @@
+// One text that is read word by word, and what may follow it.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "forward.hpp"
+#include "recall.hpp"
+#include "softmax.hpp"
+
+namespace micronet {
+
+struct Candidate {
+  float log_probability;
+  int32_t id;
+  // The likelier one; of two equal ones that with the smaller id.
+  bool operator<(const Candidate& other) const {
+    return log_probability != other.log_probability ? log_probability > other.log_probability : id < other.id;
+  }
+};
+
+class Session {
+ public:
+  explicit Session(const Model& model);
+
+  const Model& model() const { return *model_; }
+  int64_t tokens() const { return state_.tokens; }
+  void feed(const int32_t* ids, int64_t count);
+
+  float log_probability(int32_t id);
+  void log_distribution(float* out);  // (vocabulary)
+  std::vector<Candidate> top_k(int64_t k);
+  std::vector<Candidate> complete(std::string_view prefix, int64_t k);
+  int32_t sample(double u, double temperature, int64_t top_k, double top_p);
+
+  // For saving and restoring: what was read and the last hidden state.
+  const State& state() const { return state_; }
+  State& state() { return state_; }
+  States& hidden() { return hidden_; }
+  const States& hidden() const { return hidden_; }
+
+ private:
+  // What was computed of the next word's distribution; a feed forgets it.
+  struct Prediction {
+    float log_sum = 0;                // of the first bin with its entries for the others
+    std::vector<float> tail_logits;   // (bins - 1)
+    std::vector<char> kept;           // whether a bin's logits are in `logits`
+    std::vector<float> bin_log_sums;  // of those; the first is unused
+    Buffer<float> logits;             // (vocabulary)
+    std::vector<float> block_most;    // largest logit of each block of each bin
+    std::vector<int64_t> block_start; // where a bin's blocks begin in it
+    bool voted = false;
+    Votes votes;
+  };
+
+  void forget();
+  void check_fed() const;
+  void check_id(int32_t id) const;
+  void need_bin(int64_t bin);
+  float compute_bin(int64_t bin, float* logits, float* block_most);
+  void need_votes();
+  // What is subtracted from a bin's logits; the bin's own sum is in it.
+  float constant(int64_t bin, float bin_log_sum) const;
+  float value(int32_t id);  // log-probability of a word whose bin is kept
+  void scan(int64_t bin, int64_t k, std::vector<Candidate>& best);
+  bool may_hold_better(int64_t bin, float worst);
+
+  const Model* model_;
+  State state_;
+  Workspace workspace_;
+  States hidden_;  // the last token's
+  States projected_;
+  Prediction next_;
+  Buffer<float> distribution_;  // for samples
+  Buffer<double> weights_;
+};
+
+}  // namespace micronet

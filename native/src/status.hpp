@@ -1,0 +1,24 @@
+// Errors inside the engine are exceptions; api.cpp turns them into a status and a sentence.
+#pragma once
+
+#include <cstdarg>
+#include <exception>
+
+#include "micronet.h"
+
+namespace micronet {
+
+class Failure : public std::exception {
+ public:
+  Failure(mn_status status, const char* format, std::va_list arguments) noexcept;
+  const char* what() const noexcept override { return error_.message; }
+  const mn_error& error() const noexcept { return error_; }
+
+ private:
+  mn_error error_;
+};
+
+// Throws a Failure with a formatted sentence.
+[[noreturn, gnu::format(printf, 2, 3)]] void fail(mn_status status, const char* format, ...);
+
+}  // namespace micronet

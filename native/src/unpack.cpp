@@ -1,0 +1,277 @@
+#include "unpack.hpp"
+
+#include <cmath>
+#include <vector>
+
+#include "bitstream.hpp"
+#include "status.hpp"
+
+namespace micronet {
+
+namespace {
+
+[[noreturn]] void damaged(const std::string& name, const char* why) {
+  fail(MN_ERROR_FORMAT, "the tensor %.100s has %s; pack the model again", name.c_str(), why);
+}
+
+// 0, or from 2^-100 to 2^100 with zeros in the last b bits of the mantissa: then every integer · step
+// is exact.
+bool is_step(float step, int bits) {
+  if (step == 0) return !std::signbit(step);
+  if (!(step >= 0x1p-100f && step <= 0x1p100f)) return false;
+  uint32_t image;
+  std::memcpy(&image, &step, 4);
+  return (image & ((uint32_t{1} << bits) - 1)) == 0;
+}
+
+int64_t elements(const TensorConfig& tensor) {  // the shape was checked against the model's: no overflow
+  int64_t n = 1;
+  for (int64_t size : tensor.shape) n *= size;
+  return n;
+}
+
+// Where a tensor's parts are, and what they say.
+struct Parts {
+  TensorConfig config;
+  int64_t n;  // elements
+  Bytes content, mask, steps;
+};
+
+Parts take_parts(Container& container, const std::string& name, const TensorConfig& config) {
+  Parts parts{config, elements(config), {}, {}, {}};
+  const int64_t stored = config.sparse() ? config.nonzeros : parts.n;
+  if (config.sparse()) {
+    if (config.nonzeros > parts.n) damaged(name, "more non-zeros than elements");
+    parts.mask = container.take(name + ".mask", false, {(parts.n + 7) / 8});
+    check_mask(parts.mask, parts.n, config.nonzeros, name);
+  }
+  if (config.bits == 32) {
+    parts.content = config.sparse() ? container.take(name + ".values", true, {stored})
+                                    : container.take(name, true, config.shape);
+    return parts;
+  }
+  parts.content = container.take(name + ".integers", false, {(stored * config.bits + 7) / 8});
+  const int64_t steps = container.length(name + ".steps", true);
+  if (steps != 1 && steps != config.shape[0]) damaged(name, "neither one step nor one a row");
+  parts.steps = container.take(name + ".steps", true, {steps});
+  for (int64_t i = 0; i < steps; ++i)
+    if (!is_step(read_at<float>(parts.steps.data + 4 * i), config.bits))
+      damaged(name, "a step that is not finite, negative, too large, too small or too fine");
+  return parts;
+}
+
+struct FloatRules {
+  const std::string& name;
+  void check(float value, bool sparse) const {
+    if (!std::isfinite(value)) damaged(name, "a value that is not finite");
+    if (sparse && value == 0) damaged(name, "a 0 among its non-zeros");
+  }
+};
+
+struct IntegerRules {
+  const std::string& name;
+  int lowest;  // the one integer of these bits that is not allowed
+  void check(int16_t value, bool sparse) const {
+    if (value == lowest) damaged(name, "an integer below its range");
+    if (sparse && value == 0) damaged(name, "a 0 among its non-zeros");
+  }
+};
+
+// Hands the elements to put(first element, values, count) in pieces of 64.
+template <class T, class Stream, class Rules, class Put>
+void each_piece(const Parts& parts, Stream stream, Rules rules, Put put) {
+  const bool sparse = parts.config.sparse();
+  T piece[64];
+  for (int64_t at = 0; at < parts.n; at += 64) {
+    const int64_t count = parts.n - at < 64 ? parts.n - at : 64;
+    if (sparse) {
+      for (T& value : piece) value = 0;
+      for (uint64_t mask = mask_word(parts.mask, at); mask; mask &= mask - 1) {
+        const T value = stream.next();
+        rules.check(value, true);
+        piece[__builtin_ctzll(mask)] = value;
+      }
+    } else {
+      for (int64_t i = 0; i < count; ++i) {
+        piece[i] = stream.next();
+        rules.check(piece[i], false);
+      }
+    }
+    put(at, piece, count);
+  }
+}
+
+template <class Put>
+void each_integer_piece(const Parts& parts, const std::string& name, Put put) {
+  const int bits = parts.config.bits;
+  const int64_t stored = parts.config.sparse() ? parts.config.nonzeros : parts.n;
+  each_piece<int16_t>(parts, IntegerStream(parts.content, bits, stored, name),
+                      IntegerRules{name, -(1 << (bits - 1))}, put);
+}
+
+template <class Put>
+void each_float_piece(const Parts& parts, const std::string& name, Put put) {
+  each_piece<float>(parts, FloatStream(parts.content), FloatRules{name}, put);
+}
+
+// Puts pieces into panels: element (row, column) to place(row, column).
+template <class T>
+class PanelWriter {
+ public:
+  PanelWriter(T* to, int64_t columns, int64_t group)
+      : to_(to), columns_(columns), group_(group), panel_(round_up(columns, group) * kLanes) {}
+
+  template <class From>
+  void put(const From* values, int64_t count) {
+    while (count) {
+      const int64_t run = count < columns_ - column_ ? count : columns_ - column_;
+      T* row = to_ + row_ / kLanes * panel_ + row_ % kLanes * group_;
+      for (int64_t i = 0; i < run; ++i, ++column_)
+        row[column_ / group_ * kLanes * group_ + column_ % group_] = T(values[i]);
+      values += run;
+      count -= run;
+      if (column_ == columns_) {
+        column_ = 0;
+        ++row_;
+      }
+    }
+  }
+
+ private:
+  T* to_;
+  int64_t columns_, group_, panel_, row_ = 0, column_ = 0;
+};
+
+}  // namespace
+
+Unpacker::Unpacker(Container& container, const Config& config, Arena& arena)
+    : container_(container),
+      config_(config),
+      arena_(arena),
+      allowed_(int64_t(container.file().size) * kLargestFactor + kAlwaysAllowed) {}
+
+const TensorConfig& Unpacker::describe(const std::string& name, const std::vector<int64_t>& shape) {
+  const auto found = config_.tensors.find(name);
+  if (found == config_.tensors.end())
+    fail(MN_ERROR_FORMAT, "the metadata lack the tensor %.100s; pack the model again", name.c_str());
+  if (found->second.shape != shape) damaged(name, "a shape that is not the model's");
+  int64_t n = 1;
+  for (int64_t size : shape)
+    if (__builtin_mul_overflow(n, size, &n) || n > (int64_t{1} << 46)) damaged(name, "too many elements");
+  ++described_;
+  return found->second;
+}
+
+void Unpacker::reserve(int64_t bytes) {
+  allowed_ -= bytes;
+  if (allowed_ < 0)
+    fail(MN_ERROR_FORMAT,
+         "the file of %zu bytes describes a model of more than %lld times its size; it is damaged",
+         container_.file().size, static_cast<long long>(kLargestFactor));
+}
+
+Matrix Unpacker::matrix(const std::string& name, int64_t rows, int64_t columns) {
+  const Parts parts = take_parts(container_, name, describe(name, {rows, columns}));
+  Matrix matrix;
+  matrix.rows = rows;
+  matrix.columns = columns;
+  matrix.bits = parts.config.bits;
+  const int64_t bytes = matrix_bytes(rows, columns, matrix.bits);
+  reserve(bytes);
+  if (!matrix.integers()) {
+    matrix.floats = arena_.take<float>(padded(rows) * columns);
+    PanelWriter<float> writer(matrix.floats.data(), columns, 1);
+    each_float_piece(parts, name, [&](int64_t, const float* v, int64_t n) { writer.put(v, n); });
+    return matrix;
+  }
+  const int64_t steps = int64_t(parts.steps.size / 4);
+  matrix.step_stride = steps == 1 ? 0 : 1;
+  reserve(4 * padded(steps));
+  matrix.steps = arena_.take<float>(padded(steps));
+  std::memcpy(matrix.steps.data(), parts.steps.data, parts.steps.size);
+  if (matrix.bits <= 8) {
+    matrix.bytes = arena_.take<int8_t>(bytes);
+    PanelWriter<int8_t> writer(matrix.bytes.data(), columns, 2);
+    each_integer_piece(parts, name, [&](int64_t, const int16_t* v, int64_t n) { writer.put(v, n); });
+  } else {
+    matrix.shorts = arena_.take<int16_t>(bytes / 2);
+    PanelWriter<int16_t> writer(matrix.shorts.data(), columns, 2);
+    each_integer_piece(parts, name, [&](int64_t, const int16_t* v, int64_t n) { writer.put(v, n); });
+  }
+  return matrix;
+}
+
+Buffer<float> Unpacker::dense(const std::string& name, int64_t rows, int64_t columns) {
+  std::vector<int64_t> shape = {rows};
+  if (columns) shape.push_back(columns);
+  const Parts parts = take_parts(container_, name, describe(name, shape));
+  reserve(4 * padded(parts.n));
+  Buffer<float> values = arena_.take<float>(padded(parts.n));
+  if (parts.config.bits == 32) {
+    each_float_piece(parts, name, [&](int64_t at, const float* v, int64_t n) {
+      std::memcpy(values.data() + at, v, size_t(n) * 4);
+    });
+    return values;
+  }
+  const int64_t row = parts.steps.size == 4 ? parts.n : columns ? columns : 1;  // elements a step
+  each_integer_piece(parts, name, [&](int64_t at, const int16_t* v, int64_t n) {
+    for (int64_t i = 0; i < n; ++i)
+      values[at + i] = float(v[i]) * read_at<float>(parts.steps.data + 4 * ((at + i) / row));
+  });
+  return values;
+}
+
+Buffer<float> Unpacker::vector(const std::string& name, int64_t size) { return dense(name, size, 0); }
+
+Buffer<float> Unpacker::norm(const std::string& name) {
+  const auto found = config_.tensors.find(name);
+  if (found != config_.tensors.end() && (found->second.bits != 32 || found->second.sparse()))
+    damaged(name, "not the 32 bits and the dense form of LayerNorm");
+  return vector(name, config_.width);
+}
+
+float Unpacker::number(const std::string& name) {
+  const auto value = read_at<float>(container_.take(name, true, {1}).data);
+  if (!std::isfinite(value)) damaged(name, "a value that is not finite");
+  return value;
+}
+
+Quantizer Unpacker::quantizer(const std::string& place, int64_t number, int64_t count) {
+  const std::string name = "activations." + place;
+  Quantizer quantizer;
+  if (!container_.has(name)) return quantizer;
+  if (!config_.activation_bits) damaged(name, "steps, but the metadata have no activation_bits");
+  auto found = places_.find(name);
+  if (found == places_.end()) {
+    const Bytes rows = container_.take(name, true, {count, 2});
+    for (int64_t i = 0; i < count; ++i) {
+      const auto range = read_at<float>(rows.data + 8 * i), step = read_at<float>(rows.data + 8 * i + 4);
+      if (!(std::isfinite(range) && range >= 0)) damaged(name, "a range that is negative or not finite");
+      if (!is_step(step, config_.activation_bits))
+        damaged(name, "a step that is not finite, negative, too large, too small or too fine");
+    }
+    found = places_.emplace(name, rows).first;
+  }
+  quantizer.on = true;
+  quantizer.bits = config_.activation_bits;
+  quantizer.step = read_at<float>(found->second.data + 8 * number + 4);
+  quantizer.inverse = quantizer.step > 0 ? 1.0f / quantizer.step : 0.0f;
+  quantizer.limit = float((1 << (quantizer.bits - 1)) - 1);
+  return quantizer;
+}
+
+Bytes Unpacker::bytes(const std::string& name) {
+  return container_.take(name, false, {container_.length(name, false)});
+}
+
+void Unpacker::finish() const {
+  container_.finish();
+  if (described_ != config_.tensors.size())
+    fail(MN_ERROR_FORMAT, "the metadata describe %zu tensors, but the model has %zu; pack it again",
+         config_.tensors.size(), described_);
+  if (config_.activation_bits && places_.empty())
+    fail(MN_ERROR_FORMAT, "the metadata have activation_bits %d, but no activations are quantized; pack the model again",
+         config_.activation_bits);
+}
+
+}  // namespace micronet

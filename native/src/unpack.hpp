@@ -1,0 +1,54 @@
+// From the bits of a file to tensors in memory, each checked on the way.
+#pragma once
+
+#include <string>
+
+#include "arena.hpp"
+#include "buffer.hpp"
+#include "config.hpp"
+#include "container.hpp"
+#include "matrix.hpp"
+
+namespace micronet {
+
+// A quantizer of activations; `on` is false for a place that is not quantized.
+struct Quantizer {
+  bool on = false;
+  int bits = 0;
+  float step = 0, inverse = 0, limit = 0;
+};
+
+// Reads tensors; every one that the metadata name has to be read once.
+class Unpacker {
+ public:
+  // A model may take this many times its file's bytes in memory, and this many bytes more: zeros
+  // take one bit in a file, so a small file can claim very large tensors.
+  static constexpr int64_t kLargestFactor = 64;
+  static constexpr int64_t kAlwaysAllowed = int64_t{64} << 20;
+
+  Unpacker(Container& container, const Config& config, Arena& arena);
+
+  Matrix matrix(const std::string& name, int64_t rows, int64_t columns);
+  // Values up to a multiple of 16.
+  Buffer<float> vector(const std::string& name, int64_t size);
+  Buffer<float> norm(const std::string& name);  // dense and in 32 bits
+  Buffer<float> dense(const std::string& name, int64_t rows, int64_t columns);  // row after row
+  float number(const std::string& name);
+  // The quantizer of a place; `count` is how many the place has.
+  Quantizer quantizer(const std::string& place, int64_t number, int64_t count);
+  Bytes bytes(const std::string& name);  // U8 of any length
+  void finish() const;                   // nothing may be left
+
+ private:
+  const TensorConfig& describe(const std::string& name, const std::vector<int64_t>& shape);
+  void reserve(int64_t bytes);
+
+  Container& container_;
+  const Config& config_;
+  Arena& arena_;
+  int64_t allowed_;
+  size_t described_ = 0;
+  std::unordered_map<std::string, Bytes> places_;
+};
+
+}  // namespace micronet

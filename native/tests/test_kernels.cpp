@@ -1,0 +1,183 @@
+// Every kernel against the plain formula, for all sets of instructions that this processor has.
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "check.hpp"
+#include "dispatch.hpp"
+#include "linear.hpp"
+#include "matrix.hpp"
+#include "status.hpp"
+
+using namespace micronet;
+
+namespace {
+
+std::vector<const Kernels*> available() {
+  std::vector<const Kernels*> found;
+  for (const char* name : {"scalar", "avx2", "avx512"}) {
+    try {
+      found.push_back(&choose_kernels(name));
+    } catch (const Failure&) {
+      std::printf("       this processor has no %s\n", name);
+    }
+  }
+  return found;
+}
+
+Matrix random_matrix(std::mt19937& random, int64_t rows, int64_t columns, int bits, bool row_steps) {
+  Matrix m;
+  m.rows = rows;
+  m.columns = columns;
+  m.bits = bits;
+  if (bits == 32) {
+    m.floats = Buffer<float>(padded(rows) * columns);
+  } else {
+    m.step_stride = row_steps;
+    m.steps = Buffer<float>(padded(row_steps ? rows : 1));
+    for (int64_t r = 0; r < (row_steps ? rows : 1); ++r) m.steps[r] = 0.25f / float(1 << r % 5);
+    if (bits <= 8) m.bytes = Buffer<int8_t>(matrix_bytes(rows, columns, bits));
+    else m.shorts = Buffer<int16_t>(matrix_bytes(rows, columns, bits) / 2);
+  }
+  std::uniform_int_distribution<int> integer(-int(bits == 32 ? 1000 : m.largest()), int(bits == 32 ? 1000 : m.largest()));
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < columns; ++c) {
+      const int value = integer(random);
+      if (bits == 32) m.floats[m.float_place(r, c)] = float(value) / 997.0f;
+      else if (bits <= 8) m.bytes[m.integer_place(r, c)] = int8_t(value);
+      else m.shorts[m.integer_place(r, c)] = int16_t(value);
+    }
+  return m;
+}
+
+}  // namespace
+
+TEST(products_are_those_of_the_formula_on_every_way) {
+  std::mt19937 random(1);
+  for (const Kernels* kernels : available())
+    for (int bits : {3, 8, 9, 16, 32})
+      for (int64_t columns : {1, 2, 4, 5, 33, 70})
+        for (int64_t tokens : {1, 2, 3, 9, 13})
+          for (int activation_bits : {0, 9, 16})
+            for (bool exact : {false, true}) {
+              const int64_t rows = 83;
+              const Matrix m = random_matrix(random, rows, columns, bits, tokens % 2 == 0);
+              States x;
+              x.resize(tokens, columns);
+              std::normal_distribution<float> normal;
+              for (int64_t t = 0; t < tokens; ++t)
+                for (int64_t c = 0; c < columns; ++c) x.row(t)[c] = normal(random);
+              if (activation_bits) {
+                Quantizer q{true, activation_bits, 0, 0, 0};
+                q.limit = float((1 << (activation_bits - 1)) - 1);
+                q.step = 0.0078125f;
+                q.inverse = 1 / q.step;
+                x.quantize(*kernels, q, tokens);
+              }
+              Buffer<float> bias(padded(rows)), out(tokens * rows);
+              for (int64_t r = 0; r < rows; ++r) bias[r] = normal(random);
+              Scratch scratch;
+              Product(*kernels, m, x.batch(tokens), exact, scratch).all(bias.data(), out.data(), rows);
+              double worst = 0, size = 1e-9;
+              std::vector<float> row(size_t(padded(columns)));
+              std::vector<int16_t> integers(row.size());
+              for (int64_t r = 0; r < rows; ++r) {
+                read_row(m, r, integers.data(), row.data());
+                for (int64_t t = 0; t < tokens; ++t) {
+                  double sum = bias[r], terms = std::fabs(bias[r]);
+                  for (int64_t c = 0; c < columns; ++c) {
+                    sum += double(row[size_t(c)]) * double(x.row(t)[c]);
+                    terms += std::fabs(double(row[size_t(c)]) * double(x.row(t)[c]));
+                  }
+                  size = std::max(size, terms);
+                  if (exact) CHECK(out[t * rows + r] == float(sum) || std::fabs(out[t * rows + r] - sum) < 1e-7 * std::fabs(sum));
+                  worst = std::max(worst, std::fabs(double(out[t * rows + r]) - sum) / terms);
+                }
+              }
+              CHECK(worst < 1e-6);
+            }
+}
+
+TEST(quantizers_round_half_to_even_and_clamp) {
+  for (const Kernels* kernels : available()) {
+    Buffer<float> x(32), values(32);
+    Buffer<int16_t> integers(32);
+    const float given[] = {0.5f, 1.5f, 2.5f, -0.5f, -1.5f, 300.f, -300.f, NAN, INFINITY, 0.49999997f, 254.5f};
+    const int wanted[] = {0, 2, 2, 0, -2, 255, -255, -255, 255, 0, 254};
+    for (int i = 0; i < 11; ++i) x[i] = given[i];
+    x[11] = 7;  // behind the end
+    kernels->quantize(x.data(), 11, 1.0f, 255.0f, 2.0f, integers.data(), values.data());
+    for (int i = 0; i < 11; ++i) CHECK(integers[i] == wanted[i] && values[i] == 2.0f * float(wanted[i]));
+    for (int i = 11; i < 16; ++i) CHECK(integers[i] == 0 && values[i] == 0);
+  }
+}
+
+TEST(exponentials_and_logarithms_are_close) {
+  for (const Kernels* kernels : available()) {
+    for (int n : {1, 7, 16, 33, 200}) {
+      std::vector<float> x(size_t(n) + 16), stored;
+      double sum = 0;
+      for (int i = 0; i < n; ++i) {
+        x[size_t(i)] = 3.0f - 0.4f * float(i);
+        sum += std::exp(double(x[size_t(i)]) - 3.0);
+      }
+      CHECK(kernels->largest(x.data(), n) == 3.0f);
+      CHECK(std::fabs(kernels->exp_sum(x.data(), n, 3.0f) / sum - 1) < 1e-5);
+      stored = x;
+      CHECK(std::fabs(kernels->exp_store(stored.data(), n, 3.0f) / sum - 1) < 1e-6);
+      for (int i = 0; i < n; ++i) CHECK(std::fabs(stored[size_t(i)] - std::exp(double(x[size_t(i)]) - 3.0)) < 2e-7);
+      std::vector<float> own(x.begin(), x.begin() + n), votes(own.size());
+      for (int i = 0; i < n; ++i) votes[size_t(i)] = i % 3 ? 0.25f / float(i) : 0.0f;
+      std::vector<float> mixed = own;
+      kernels->add_votes(mixed.data(), votes.data(), n);
+      for (size_t i = 0; i < own.size(); ++i)
+        CHECK(std::fabs(mixed[i] - std::log(std::exp(double(own[i])) + double(votes[i]))) < 1e-5);
+    }
+    const float nan[] = {0.0f, NAN};
+    CHECK(std::isnan(kernels->exp_sum(nan, 2, 0.0f)));
+  }
+}
+
+TEST(double_softmax_is_good_to_the_last_float_bit) {
+  for (const Kernels* kernels : available())
+    for (int n : {1, 2, 15, 97}) {
+      Buffer<double> scores(128);
+      std::vector<double> wanted;
+      Buffer<float> out(128);
+      double sum = 0;
+      for (int i = 0; i < n; ++i) {
+        scores[i] = 20 * std::sin(double(i * i));
+        wanted.push_back(std::exp(scores[i] - 20));
+        sum += wanted.back();
+      }
+      kernels->softmax_f64(scores.data(), n, out.data());
+      for (int i = 0; i < n; ++i) {
+        const double p = wanted[size_t(i)] / sum;
+        CHECK(std::fabs(double(out[i]) - p) <= 0.5000001 * (std::nextafter(float(p), 2.0f) - float(p)) + 1e-45);
+      }
+    }
+}
+
+TEST(layer_norm_is_rounded_once) {
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  for (const Kernels* kernels : available())
+    for (int n : {1, 6, 16, 50, 256}) {
+      std::vector<float> x, gain, bias, out(size_t(n) + 16);
+      for (int i = 0; i < n; ++i) {
+        x.push_back(normal(random));
+        gain.push_back(normal(random));
+        bias.push_back(normal(random));
+      }
+      kernels->layer_norm(x.data(), n, gain.data(), bias.data(), out.data());
+      long double mean = 0, variance = 0;
+      for (float v : x) mean += v;
+      mean /= n;
+      for (float v : x) variance += (v - mean) * (v - mean);
+      const long double scale = 1 / std::sqrt(variance / n + 1e-5L);
+      for (size_t i = 0; i < x.size(); ++i) {
+        const long double wanted = (x[i] - mean) * scale * gain[i] + bias[i];
+        CHECK(std::fabs((long double)out[i] - wanted) <= 0.500001L * (std::nextafter(std::fabs(float(wanted)), 1e9f) - std::fabs(float(wanted))));
+      }
+    }
+}

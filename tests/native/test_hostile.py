@@ -1,0 +1,67 @@
+"""Hostile files through the binding: refused in a sentence, or used without harm.
+
+The native tests do the same under sanitizers; here the numbers of Python's process are at stake.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from micronet_lm.artifact import write_packed
+from micronet_lm.artifact.random_model import Choice, random_model
+from micronet_lm.config import CODE_PLACES, ModelConfig
+from micronet_lm.errors import ArtifactError, InferenceError
+from micronet_lm.runtime.native import NativeEngine
+
+TINY = ModelConfig(
+    vocabulary=8,
+    cutoffs=(5,),
+    embedding_widths=(4, 2),
+    width=4,
+    layers=1,
+    heads=1,
+    key_width=2,
+    value_width=2,
+    ffn_width=4,
+    context=3,
+)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("hostile") / "model.safetensors"
+    choice = Choice(cache=3, sparsity=0.4, bits=9, places=CODE_PLACES)
+    write_packed(path, random_model(TINY, choice))
+    return path.read_bytes()
+
+
+def test_truncations_at_every_length_are_refused(whole: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "cut.safetensors"
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        with pytest.raises(ArtifactError) as caught:
+            NativeEngine(path)
+        assert "\n" not in str(caught.value)
+
+
+def test_flipped_bits_are_refused_or_do_no_harm(whole: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "flipped.safetensors"
+    opened = 0
+    for place in range(len(whole)):
+        spoiled = bytearray(whole)
+        spoiled[place] ^= 1 << (place * 5 + place // 8) % 8
+        path.write_bytes(spoiled)
+        try:
+            engine = NativeEngine(path)
+        except ArtifactError:
+            continue
+        opened += 1
+        session = engine.start()
+        try:
+            session.feed_many([1, 7, 3, 0])
+            total = np.exp(session.log_distribution()).sum()
+            assert total == pytest.approx(1, abs=1e-4)
+        except InferenceError:
+            continue
+    assert 0 < opened < len(whole)

@@ -1,0 +1,116 @@
+"""The native engine gives the NumPy engine's numbers: thousands of positions of random models."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from micronet_lm.artifact import write_packed
+from micronet_lm.artifact.random_model import Choice, random_model
+from micronet_lm.config import PLACEMENTS, ModelConfig, Place
+from micronet_lm.errors import ArtifactError, InferenceError
+from micronet_lm.runtime.engine import Session
+from micronet_lm.runtime.native import NativeEngine
+from micronet_lm.runtime.reference import NumpyEngine
+
+PLACES = {**PLACEMENTS, "all": frozenset(Place)}
+THREE_BINS = ModelConfig(
+    vocabulary=300,
+    cutoffs=(40, 120),
+    embedding_widths=(32, 12, 5),
+    width=32,
+    layers=2,
+    heads=3,
+    key_width=7,
+    value_width=5,
+    ffn_width=50,
+    context=9,
+)
+ONE_BIN = ModelConfig(
+    vocabulary=90,
+    embedding_widths=(20,),
+    width=32,
+    layers=1,
+    heads=2,
+    key_width=8,
+    value_width=8,
+    ffn_width=33,
+    context=200,  # longer than the text
+)
+TOKENS = 120
+CASES = [
+    (bits, places)
+    for bits in (4, 8, 9, 16, 32)
+    for places in PLACES
+    if bits < 32 or places == "none"
+]
+
+
+def kernels() -> list[str]:
+    """Those that this processor has."""
+    found = ["scalar"]
+    for name in ("avx2", "avx512"):
+        try:
+            NativeEngine(Path(__file__), kernels=name)
+        except InferenceError:
+            continue
+        except ArtifactError:
+            found.append(name)  # it complained of the file, not of the kernels
+    return found
+
+
+@pytest.mark.parametrize("shape", [THREE_BINS, ONE_BIN], ids=["three-bins", "one-bin"])
+@pytest.mark.parametrize(("bits", "places"), CASES, ids=lambda value: str(value))
+@pytest.mark.parametrize("kind", ["sparse-cached", "row-steps"])
+def test_scores_and_distributions_are_those_of_numpy(
+    shape: ModelConfig, bits: int, places: str, kind: str, tmp_path: Path
+) -> None:
+    by_row = kind == "row-steps"
+    choice = Choice(
+        seed=bits,
+        cache=0 if by_row else 20,
+        theta=0.1,
+        lam=0.2,
+        sparsity=0.0 if by_row else 0.4,
+        bits=bits,
+        position_bits=bits if by_row else 32,
+        step_a_row=by_row,
+        places=PLACES[places],
+    )
+    path = tmp_path / "model.safetensors"
+    write_packed(path, random_model(shape, choice))
+    ids = np.random.default_rng(bits).integers(0, shape.vocabulary, TOKENS)
+    reference = NumpyEngine(path)
+    scores = reference.score(ids)
+    session = reference.start()
+    session.feed_many(ids)
+    distribution = session.log_distribution()
+    for name in kernels():
+        engine = NativeEngine(path, kernels=name)
+        assert engine.kernels == name
+        np.testing.assert_allclose(engine.score(ids), scores, rtol=0, atol=1e-5)
+        np.testing.assert_array_equal(engine.score(ids, threads=3), engine.score(ids))
+        stepping = engine.start()
+        for token in ids[:50]:
+            stepping.feed(int(token))
+        stepping.feed_many(ids[50:])
+        answer = stepping.log_distribution()
+        np.testing.assert_allclose(answer, distribution, rtol=0, atol=1e-5)
+        best, values = stepping.top_k(7)
+        order = np.argsort(-answer, kind="stable")[:7]
+        np.testing.assert_array_equal(best, order)
+        np.testing.assert_array_equal(values, answer[order])
+
+
+def test_samples_are_those_of_numpy(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    write_packed(path, random_model(THREE_BINS, Choice(seed=3, cache=20)))
+    sessions: list[Session] = [NumpyEngine(path).start(), NativeEngine(path).start()]
+    for session in sessions:
+        session.feed_many([5, 200, 17, 5])
+    random = np.random.default_rng(0)
+    for _ in range(300):
+        u, temperature = random.uniform(), random.uniform(0.3, 2.0)
+        k, p = int(random.integers(0, 20)), float(random.choice([1.0, 0.9, 0.5]))
+        one, other = (session.sample(u, temperature, k, p) for session in sessions)
+        assert one == other
