@@ -6,9 +6,8 @@ import json
 from fractions import Fraction
 from pathlib import Path
 
-import numpy as np
-
 from micronet_lm.accounting import Plan, Target, carry_out, choose_rules, count, describe, examine
+from micronet_lm.accounting.described import counted_shares
 from micronet_lm.accounting.figure import check_form, plot
 from micronet_lm.accounting.planned import ACTIVATIONS
 from micronet_lm.accounting.runs import is_run, run_corpus, run_recipe
@@ -16,7 +15,7 @@ from micronet_lm.accounting.summary import as_json, formulas_as_json
 from micronet_lm.accounting.target import FULL
 from micronet_lm.cli.account_tables import print_account, print_formulas
 from micronet_lm.cli.parsers import add_parser
-from micronet_lm.config import ModelConfig, Recipe, load_recipe, merge_recipe, preset_names
+from micronet_lm.config import Recipe, load_recipe, merge_recipe, preset_names
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import ConfigError, RunError, UsageError
 
@@ -195,7 +194,9 @@ def _recipe_target(arguments: argparse.Namespace, recipe: Recipe) -> Target:
     recipe = merge_recipe(recipe, {"model.vocabulary": size})
     if shares:
         return describe(recipe, name, shares)
-    return describe(recipe, name, _counted_shares(corpus, recipe.model), _origin(corpus))
+    return describe(
+        recipe, name, counted_shares(corpus.split("test"), recipe.model), _origin(corpus)
+    )
 
 
 def _run_target(arguments: argparse.Namespace, path: Path) -> Target:
@@ -209,7 +210,7 @@ def _run_target(arguments: argparse.Namespace, path: Path) -> Target:
     shares, origin = _given_shares(arguments), "given"
     if shares is None:
         corpus = _corpus_of(path, arguments.corpus)
-        shares, origin = _counted_shares(corpus, recipe.model), _origin(corpus)
+        shares, origin = counted_shares(corpus.split("test"), recipe.model), _origin(corpus)
     return examine(path, recipe, shares, shares_from=origin, checkpoint=arguments.checkpoint)
 
 
@@ -228,12 +229,6 @@ def _corpus_of(run: Path, named: Path | None) -> Corpus:
             f"the run's is {fingerprint[:12]}); name the right one with --corpus"
         )
     return corpus
-
-
-def _counted_shares(corpus: Corpus, shape: ModelConfig) -> tuple[int, ...]:
-    """Count the test tokens that fall into each bin."""
-    bins = np.searchsorted(shape.cutoffs, corpus.split("test"), side="right")
-    return tuple(np.bincount(bins, minlength=len(shape.cutoffs) + 1).tolist())
 
 
 def _origin(corpus: Corpus) -> str:

@@ -25,8 +25,9 @@ from micronet_lm.errors import RunError
 from micronet_lm.files import write_text
 from micronet_lm.model import LanguageModel
 from micronet_lm.model.fingerprint import fingerprint_of
-from micronet_lm.training import evaluate, perplexity
-from micronet_lm.training.processes import Processes
+from micronet_lm.training import Run, evaluate, perplexity
+from micronet_lm.training.loop import make_deterministic
+from micronet_lm.training.processes import Processes, joined_processes
 
 GRID = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 """Sparsities that are tried; the untouched model is measured once for all."""
@@ -135,6 +136,29 @@ def analyse(
         sizes={name: matrix.numel() for name, matrix in matrices.items()},
         losses={name: {s: known[name, s] for s in grid} for name in matrices},
     )
+
+
+def analyse_run(
+    run: Run,
+    ids: NDArray[np.unsignedinteger],
+    out: Path,
+    *,
+    grid: Sequence[float] = GRID,
+    advance: Callable[[int], None] = lambda _: None,
+) -> Sensitivity:
+    """Analyse a run's best model on a text; the folder gets the points, and the table at the end.
+
+    Under `torchrun` every process calls this and gets the result.
+    """
+    model = run.model()
+    make_deterministic()
+    with joined_processes() as processes:
+        model = model.to(processes.device)
+        result = analyse(model, ids, out / POINTS, processes, grid=grid, advance=advance)
+    if processes.leads:
+        table = {**result.as_json(), "run": str(run.path)}
+        write_text(out / TABLE, json.dumps(table, indent=1) + "\n")
+    return result
 
 
 @contextmanager
