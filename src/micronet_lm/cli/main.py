@@ -14,6 +14,7 @@ from micronet_lm.cli import (
     presets,
     prune,
     reproduce,
+    run,
     search_cache,
     sensitivity,
     soft_labels,
@@ -79,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     verbs = parser.add_subparsers(metavar="VERB", required=True)
     for verb in (
-        *(corpus, presets, train, soft_labels, distill, sensitivity, prune, search_cache),
+        *(run, corpus, presets, train, soft_labels, distill, sensitivity, prune, search_cache),
         *(evaluate, account, reproduce),
     ):
         verb.add(verbs)

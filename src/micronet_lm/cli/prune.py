@@ -10,7 +10,7 @@ from rich.table import Table
 
 from micronet_lm.cli.parsers import add_parser
 from micronet_lm.cli.runs import Job, conclude, leads
-from micronet_lm.config import merge_recipe
+from micronet_lm.config import merge_recipe, with_train_changes
 from micronet_lm.errors import UsageError
 
 if TYPE_CHECKING:
@@ -97,6 +97,8 @@ def _run(arguments: argparse.Namespace) -> int:
     if labels is None:
         changes["distill"] = None  # its own labels stay behind
     recipe = merge_recipe(source.recipe(), {**changes, **arguments.overrides})
+    assert recipe.prune is not None  # noqa: S101
+    recipe = with_train_changes(merge_recipe(recipe, {"prune.train": None}), recipe.prune.train)
     assert recipe.prune is not None  # noqa: S101
     if labels is not None and recipe.distill is None:
         raise UsageError(

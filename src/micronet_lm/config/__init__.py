@@ -3,11 +3,13 @@
 from micronet_lm.config.loading import (
     changed_keys,
     dump_recipe,
+    flat_keys,
     load_recipe,
     merge_recipe,
     parse_recipe,
     preset_names,
     preset_summary,
+    with_train_changes,
 )
 from micronet_lm.config.overrides import split_overrides
 from micronet_lm.config.reference import describe_keys
@@ -19,6 +21,8 @@ from micronet_lm.config.sections import (
     ModelConfig,
     PruneConfig,
     Recipe,
+    SearchConfig,
+    TrainChanges,
     TrainConfig,
 )
 
@@ -30,14 +34,18 @@ __all__ = [
     "ModelConfig",
     "PruneConfig",
     "Recipe",
+    "SearchConfig",
+    "TrainChanges",
     "TrainConfig",
     "changed_keys",
     "describe_keys",
     "dump_recipe",
+    "flat_keys",
     "load_recipe",
     "merge_recipe",
     "parse_recipe",
     "preset_names",
     "preset_summary",
     "split_overrides",
+    "with_train_changes",
 ]

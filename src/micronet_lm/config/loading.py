@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from micronet_lm.config.sections import Recipe, section_type
+from micronet_lm.config.sections import Recipe, TrainChanges, section_type
 from micronet_lm.errors import ConfigError
 
 _PRESETS = resources.files("micronet_lm") / "presets"
@@ -49,6 +49,12 @@ def merge_recipe(recipe: Recipe, overrides: Mapping[str, Any]) -> Recipe:
     return parse_recipe(tree, origin="recipe")
 
 
+def with_train_changes(recipe: Recipe, changes: TrainChanges | None) -> Recipe:
+    """Return the recipe with some keys of `train` changed, as a later stage asks for."""
+    own = {} if changes is None else changes.model_dump(exclude_none=True)
+    return merge_recipe(recipe, {f"train.{key}": value for key, value in own.items()})
+
+
 def parse_recipe(tree: Mapping[str, Any], *, origin: str) -> Recipe:
     """Check a tree of plain values; every mistake becomes one sentence that names `origin`."""
     try:
@@ -60,7 +66,7 @@ def parse_recipe(tree: Mapping[str, Any], *, origin: str) -> Recipe:
 
 def changed_keys(old: Recipe, new: Recipe) -> list[str]:
     """Name the dotted keys in which two recipes differ."""
-    before, after = _flat(old.model_dump()), _flat(new.model_dump())
+    before, after = flat_keys(old.model_dump()), flat_keys(new.model_dump())
     return [key for key in {**before, **after} if before.get(key) != after.get(key)]
 
 
@@ -112,10 +118,13 @@ def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _flat(tree: Mapping[str, Any], lead: str = "") -> dict[str, Any]:
+def flat_keys(tree: Mapping[str, Any], lead: str = "") -> dict[str, Any]:
+    """Turn nested sections into dotted keys."""
     flat: dict[str, Any] = {}
     for key, value in tree.items():
-        flat |= _flat(value, f"{lead}{key}.") if isinstance(value, dict) else {lead + key: value}
+        flat |= (
+            flat_keys(value, f"{lead}{key}.") if isinstance(value, dict) else {lead + key: value}
+        )
     return flat
 
 
