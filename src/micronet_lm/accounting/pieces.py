@@ -135,5 +135,6 @@ class Pieces:
         """What one activation quantizer stores."""
         if place not in self.target.places:
             return ZERO
-        whole = self.takes(Step.WHOLE_SCALES)
-        return formulas.whole_quantizer() if whole else formulas.quantizer(self.target.bits)
+        if self.takes(Step.WHOLE_SCALES):
+            return formulas.whole_quantizer()
+        return formulas.quantizer(self.target.activation_bits(place))

@@ -1,27 +1,12 @@
 """What pruning and quantization would make of a target, before they are done."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from micronet_lm.accounting.layout import EMBEDDINGS, PRUNABLE, Role, Slot, slots
-from micronet_lm.accounting.target import (
-    CODE_PLACES,
-    FULL,
-    TEXT_PLACES,
-    Matrix,
-    Place,
-    Rows,
-    Target,
-)
+from micronet_lm.accounting.target import FULL, Matrix, Rows, Target
+from micronet_lm.config import PLACEMENTS
 from micronet_lm.errors import UsageError
-
-ACTIVATIONS: Mapping[str, frozenset[Place]] = {
-    "code": CODE_PLACES,
-    "text": TEXT_PLACES,
-    "none": frozenset(),
-}
-"""Sets of activation quantizers: those of the authors' code, of the paper's text, none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +18,7 @@ class Plan:
     bits: int = FULL
     """Of weights and activations; the full number quantizes nothing."""
     activations: str = "code"
-    """Which activations are quantized: a key of `ACTIVATIONS`."""
+    """Which activations are quantized: a key of `PLACEMENTS`."""
     embeddings: bool = True
     """Whether the embedding tables are quantized too."""
     scale_a_row: bool = False
@@ -58,14 +43,14 @@ def carry_out(plan: Plan, target: Target) -> Target:
     for slot in slots(target.shape):
         matrix = matrices[slot.name]
         if plan.density is not None and slot.role in PRUNABLE:
-            matrix = evenly(slot, round(plan.density * matrix.size))
+            matrix = replace(matrix, rows=evenly(slot, round(plan.density * matrix.size)).rows)
         if plan.bits < FULL:
             matrix = _quantized(matrix, slot.role, plan)
         matrices[slot.name] = matrix
     if plan.bits == FULL:
         return replace(target, matrices=matrices)
-    places = ACTIVATIONS[plan.activations]
-    return replace(target, matrices=matrices, bits=plan.bits, places=places)
+    places = PLACEMENTS[plan.activations]
+    return replace(target, matrices=matrices, bits=plan.bits, places=places, place_bits=None)
 
 
 def evenly(slot: Slot, nonzeros: int) -> Matrix:

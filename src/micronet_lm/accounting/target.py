@@ -7,43 +7,14 @@ how many bits, and which activations are quantized.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from micronet_lm.accounting.layout import vectors
-from micronet_lm.config import ModelConfig
+from micronet_lm.config import CODE_PLACES, TEXT_PLACES, ModelConfig, Place
+
+__all__ = ["CODE_PLACES", "FULL", "TEXT_PLACES", "Matrix", "Place", "Rows", "Target"]
 
 FULL = 32
 """Bits of a number that nothing was done to."""
-
-
-class Place(StrEnum):
-    """Activations that can be quantized; all but the last two are there once a layer."""
-
-    ATTENTION_NORM = "attention_norm"
-    """Output of the LayerNorm before attention."""
-    QKV = "qkv"
-    """Queries, keys and values."""
-    ATTENTION_SOFTMAX = "attention_softmax"
-    """Attention's probabilities."""
-    ATTENTION_VALUES = "attention_values"
-    """Values mixed by attention."""
-    FFN_NORM = "ffn_norm"
-    """Output of the LayerNorm before the feed-forward part."""
-    RELU = "relu"
-    """Inner activations after ReLU."""
-    FFN_OUTPUT = "ffn_output"
-    """Output of the feed-forward part."""
-    HIDDEN = "hidden"
-    """The last layer's output, which the softmax and the cache work on; there once."""
-    PROJECTED = "projected"
-    """Hidden states brought to the width of a bin's table; there once a projection."""
-
-
-CODE_PLACES = frozenset(Place) - {Place.PROJECTED}
-"""Where the authors' code quantizes: seven places a layer and the hidden state."""
-
-TEXT_PLACES = CODE_PLACES - {Place.ATTENTION_NORM, Place.ATTENTION_SOFTMAX, Place.FFN_NORM}
-"""Where the paper's text does (section 4.3): not after LayerNorm and softmax."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,12 +87,14 @@ class Target:
     """Of weights and activations that are quantized; the full number means that none are."""
     places: frozenset[Place] = field(default_factory=frozenset)
     """Which activations are quantized."""
+    place_bits: int | None = None
+    """Of quantized activations, where they differ from `bits`."""
 
     @property
     def quantized(self) -> bool:
         """Whether any weight or activation has fewer than its full bits."""
         narrow = any(min(m.bits, m.bias_bits) < FULL for m in self.matrices.values())
-        return narrow or (self.bits < FULL and bool(self.places))
+        return narrow or any(self.activation_bits(place) < FULL for place in self.places)
 
     @property
     def parameters(self) -> int:
@@ -131,14 +104,10 @@ class Target:
 
     def activation_bits(self, place: Place) -> int:
         """Bits of an activation."""
-        return self.bits if place in self.places else FULL
+        if place not in self.places:
+            return FULL
+        return self.bits if self.place_bits is None else self.place_bits
 
     def quantizers(self, place: Place) -> int:
         """How many activation quantizers there are at a place, over all layers."""
-        if place not in self.places:
-            return 0
-        if place is Place.HIDDEN:
-            return 1
-        if place is Place.PROJECTED:
-            return sum(width != self.shape.width for width in self.shape.embedding_widths)
-        return self.shape.layers
+        return self.shape.quantizers(place) if place in self.places else 0

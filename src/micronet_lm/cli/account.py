@@ -9,13 +9,12 @@ from pathlib import Path
 from micronet_lm.accounting import Plan, Target, carry_out, choose_rules, count, describe, examine
 from micronet_lm.accounting.described import counted_shares
 from micronet_lm.accounting.figure import check_form, plot
-from micronet_lm.accounting.planned import ACTIVATIONS
 from micronet_lm.accounting.runs import is_run, run_corpus, run_recipe
 from micronet_lm.accounting.summary import as_json, formulas_as_json
 from micronet_lm.accounting.target import FULL
 from micronet_lm.cli.account_tables import print_account, print_formulas
 from micronet_lm.cli.parsers import add_parser
-from micronet_lm.config import Recipe, load_recipe, merge_recipe, preset_names
+from micronet_lm.config import PLACEMENTS, Recipe, load_recipe, merge_recipe, preset_names
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import ConfigError, RunError, UsageError
 
@@ -100,7 +99,7 @@ def _add_compression(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--activations",
-        choices=list(ACTIVATIONS),
+        choices=list(PLACEMENTS),
         default="code",
         help="with --bits: quantize the activations that the authors' code does, those of the "
         "paper's text, or none (default: %(default)s)",

@@ -12,6 +12,8 @@ from micronet_lm.config.loading import (
     with_train_changes,
 )
 from micronet_lm.config.overrides import split_overrides
+from micronet_lm.config.places import CODE_PLACES, PLACEMENTS, TEXT_PLACES, Place
+from micronet_lm.config.quantization import QuantizeConfig
 from micronet_lm.config.reference import describe_keys
 from micronet_lm.config.sections import (
     CacheConfig,
@@ -27,12 +29,17 @@ from micronet_lm.config.sections import (
 )
 
 __all__ = [
+    "CODE_PLACES",
+    "PLACEMENTS",
+    "TEXT_PLACES",
     "CacheConfig",
     "CorpusConfig",
     "DistillConfig",
     "HebbianConfig",
     "ModelConfig",
+    "Place",
     "PruneConfig",
+    "QuantizeConfig",
     "Recipe",
     "SearchConfig",
     "TrainChanges",

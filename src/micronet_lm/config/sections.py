@@ -7,19 +7,11 @@ the remedy. Symbols in parentheses are the paper's.
 from itertools import pairwise
 from typing import Any, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-
-class Section(BaseModel):
-    """Base of all sections: immutable, no unknown keys."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        use_attribute_docstrings=True,
-        validate_default=True,
-        allow_inf_nan=False,
-    )
+from micronet_lm.config.places import Place
+from micronet_lm.config.quantization import QuantizeConfig
+from micronet_lm.config.section import Section
 
 
 class CorpusConfig(Section):
@@ -104,6 +96,14 @@ class ModelConfig(Section):
     def reach(self) -> int:
         """How many tokens a hidden state depends on: L(C−1)+1 (section 3.2)."""
         return self.layers * (self.context - 1) + 1
+
+    def quantizers(self, place: Place) -> int:
+        """How many activation quantizers belong to a place, over all layers."""
+        if place is Place.HIDDEN:
+            return 1
+        if place is Place.PROJECTED:
+            return sum(width != self.width for width in self.embedding_widths)
+        return self.layers
 
     @property
     def bounds(self) -> tuple[int, ...]:
@@ -325,6 +325,9 @@ class Recipe(Section):
 
     search: SearchConfig | None = None
     """The search for the cache's parameters; absent means none."""
+
+    quantize: QuantizeConfig | None = None
+    """Quantization; absent means none."""
 
     @field_validator("cache")
     @classmethod

@@ -1,0 +1,57 @@
+"""How wide each tensor of a quantized model is, and how many steps it has: config by role.
+
+Everything that writes, reads or counts integers asks here.
+"""
+
+from dataclasses import dataclass
+
+from micronet_lm.accounting.layout import EMBEDDINGS, Role, Slot, slots
+from micronet_lm.config import ModelConfig, QuantizeConfig
+from micronet_lm.config.quantization import FULL
+
+
+@dataclass(frozen=True, kw_only=True)
+class Width:
+    """How a tensor is stored as integers."""
+
+    bits: int
+    """Of an integer."""
+    steps: int
+    """One for each row (first index) of the tensor as a checkpoint holds it, or one for all."""
+
+
+def bits_of(config: QuantizeConfig, slot: Slot) -> int:
+    """Bits of a matrix's weights; 32 where they stay floats."""
+    own = {
+        Role.LAYER: config.layer_bits,
+        Role.PROJECTION: config.projection_bits,
+        Role.TABLE: config.table_bits,
+        Role.TAIL: config.tail_bits,
+        Role.POSITIONS: config.position_bits,
+    }[slot.role]
+    return config.bits if own is None else own
+
+
+def bias_bits_of(config: QuantizeConfig) -> int:
+    """Bits of a bias; 32 where they stay floats."""
+    return config.bits if config.bias_bits is None else config.bias_bits
+
+
+def steps_of(config: QuantizeConfig, slot: Slot) -> int:
+    """How many steps a matrix's integers have; a bias always has one."""
+    if slot.role is Role.POSITIONS:
+        return 1
+    rule = config.table_scales if slot.role in EMBEDDINGS else config.scales
+    return slot.outputs if rule == "row" else 1
+
+
+def widths(config: QuantizeConfig, shape: ModelConfig) -> dict[str, Width]:
+    """Name every tensor that becomes integers, with its width."""
+    found = {}
+    for slot in slots(shape):
+        bits, bias_bits = bits_of(config, slot), bias_bits_of(config)
+        if bits < FULL:
+            found[slot.name] = Width(bits=bits, steps=steps_of(config, slot))
+        if slot.bias and bias_bits < FULL:
+            found[slot.bias] = Width(bits=bias_bits, steps=1)
+    return found
