@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,12 +12,13 @@ from rich.console import Console
 from rich.table import Table
 
 from micronet_lm.cli.parsers import add_parser
+from micronet_lm.cli.run_tables import print_plan
 from micronet_lm.cli.runs import INTERRUPTED
 from micronet_lm.config import describe_keys
 from micronet_lm.errors import UsageError
 
 if TYPE_CHECKING:
-    from micronet_lm.pipeline import Site, Stage
+    from micronet_lm.pipeline import Recipes, Site, Sources, Stage
 
 _EXAMPLE = """examples:
   micronet run demo
@@ -76,11 +78,15 @@ def _run(arguments: argparse.Namespace) -> int:
             "and hand them over with --take STAGE=RUN"
         )
 
-    from micronet_lm.pipeline import Interrupted, Site, run_stages
+    from micronet_lm.pipeline import Interrupted, Site, run_stages, stages_of, take_apart
 
     root = arguments.out or Path("runs") / arguments.recipe.removesuffix(".yaml")
-    site, stages = Site(root), _stages(arguments, root)
+    site, recipes = Site(root), take_apart(arguments.recipe, arguments.overrides)
+    sources = _sources(arguments, root)
+    stages = stages_of(recipes, sources)
     targets = _targets(stages, arguments.until)
+    if arguments.dry_run:
+        return _dry_run(site, recipes, sources, targets, as_json=arguments.json)
     try:
         run_stages(site, targets, _tell)
     except (Interrupted, KeyboardInterrupt) as stop:
@@ -93,8 +99,9 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _stages(arguments: argparse.Namespace, root: Path) -> "dict[str, Stage]":
-    from micronet_lm.pipeline import Sources, linked_corpus, stages_of, take_apart
+def _sources(arguments: argparse.Namespace, root: Path) -> "Sources":
+    """Where things lie that need not be made."""
+    from micronet_lm.pipeline import Sources, linked_corpus
 
     runs = {}
     for word in arguments.take:
@@ -102,12 +109,8 @@ def _stages(arguments: argparse.Namespace, root: Path) -> "dict[str, Stage]":
         if not (equals and place):
             raise UsageError(f"--take {word} must be STAGE=RUN, like teacher=runs/teacher")
         runs[name] = Path(place)
-    sources = Sources(
-        from_path=arguments.from_path,
-        corpus=arguments.corpus or linked_corpus(root),
-        runs=runs,
-    )
-    return stages_of(take_apart(arguments.recipe, arguments.overrides), sources)
+    corpus = arguments.corpus or linked_corpus(root)
+    return Sources(from_path=arguments.from_path, corpus=corpus, runs=runs)
 
 
 def _targets(stages: "dict[str, Stage]", until: str | None) -> "list[Stage]":
@@ -116,6 +119,26 @@ def _targets(stages: "dict[str, Stage]", until: str | None) -> "list[Stage]":
     if until not in stages:
         raise UsageError(f"--until {until}: the recipe's stages are {', '.join(stages)}")
     return [stages[until]]
+
+
+def _dry_run(
+    site: "Site", recipes: "Recipes", sources: "Sources", targets: "list[Stage]", *, as_json: bool
+) -> int:
+    """Tell what would be done; nothing is written but what the measurement remembers."""
+    from micronet_lm.pipeline import plan
+    from micronet_lm.pipeline.costs import Costs
+    from micronet_lm.pipeline.facts import corpus_facts
+    from micronet_lm.pipeline.planned import estimated
+
+    costs = Costs(recipes, corpus_facts(recipes.corpus, site.root / "corpus", sources.corpus))
+    rows = estimated(site, plan(site, targets), costs, _tell)
+    place = next(p for p in (site.root, *site.root.absolute().parents) if p.exists())
+    free = shutil.disk_usage(place).free
+    if as_json:
+        print(json.dumps({"out": str(site.root), "free": free, "stages": rows}))  # noqa: T201
+        return 0
+    print_plan(str(site.root), rows, free)
+    return 0
 
 
 def _report(site: "Site", stages: "dict[str, Stage]") -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from micronet_lm.config.sections import Recipe, Section, section_type
+from micronet_lm.config.section import Section
+from micronet_lm.config.sections import Recipe, section_type
 
 
 def describe_keys() -> str:
