@@ -10,7 +10,7 @@ from micronet_lm.errors import ConfigError
 TEACHER = "teacher."
 """Leads the overrides that are meant for the teacher's recipe: `--teacher.train.steps 100`."""
 
-_LATER = {"prune": None, "search": None}
+_LATER: dict[str, Any] = {"prune": None, "search": None, "quantize": None}
 """Sections that act after a model's first training."""
 
 
@@ -73,7 +73,7 @@ def _teacher(recipe: Recipe, overrides: Mapping[str, Any]) -> Recipe | None:
         )
     changes = {key.removeprefix(TEACHER): value for key, value in overrides.items()}
     teacher = load_recipe(name, changes)
-    for section in ("distill", "prune", "search"):
+    for section in ("distill", *_LATER):
         if getattr(teacher, section) is not None:
             raise ConfigError(
                 f"{name}: a teacher is trained and no more, but this recipe has a section "
