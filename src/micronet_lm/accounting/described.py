@@ -1,8 +1,5 @@
 """A target from a recipe alone: the shape says everything, because nothing is trained yet."""
 
-import numpy as np
-from numpy.typing import NDArray
-
 from micronet_lm.accounting.layout import slots
 from micronet_lm.accounting.planned import evenly
 from micronet_lm.accounting.target import Target
@@ -52,12 +49,6 @@ def known_shares(shape: ModelConfig) -> tuple[tuple[int, ...], str]:
         f"how many test tokens fall into the bins of the cutoffs {shape.cutoffs} is not known: "
         "name a corpus with --corpus, or give the numbers with --shares"
     )
-
-
-def counted_shares(ids: NDArray[np.unsignedinteger], shape: ModelConfig) -> tuple[int, ...]:
-    """Count the tokens of a text that fall into each bin."""
-    bins = np.searchsorted(shape.cutoffs, ids, side="right")
-    return tuple(np.bincount(bins, minlength=len(shape.cutoffs) + 1).tolist())
 
 
 def check_shares(shares: tuple[int, ...], shape: ModelConfig) -> None:

@@ -3,8 +3,9 @@
 import json
 import os
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import yaml
@@ -13,8 +14,9 @@ from safetensors import SafetensorError, safe_open
 
 from micronet_lm.accounting.described import check_shares
 from micronet_lm.accounting.layout import Slot, slots
-from micronet_lm.accounting.target import Matrix, Rows, Target
-from micronet_lm.config import Recipe, parse_recipe
+from micronet_lm.accounting.target import FULL, Matrix, Place, Rows, Target
+from micronet_lm.accounting.widths import bias_bits_of, bits_of
+from micronet_lm.config import ModelConfig, QuantizeConfig, Recipe, parse_recipe
 from micronet_lm.errors import ConfigError, RunError
 
 PREFIX = "model."
@@ -69,7 +71,11 @@ def examine(
                 if missing := [name for name in names if name not in held]:
                     raise RunError(f"{file} does not fit its recipe: it has no {missing[0]}")
                 weights, *bias = (tensors.get_tensor(name) for name in names)
-                matrices[slot.name] = measured(slot, weights, *bias)
+                matrix = measured(slot, weights, *bias)
+                if recipe.quantize is not None:
+                    matrix = _as_integers(matrix, slot, recipe.quantize, tensors, held, file)
+                matrices[slot.name] = matrix
+            places = frozenset(p for p in Place if f"{PREFIX}activations.{p}" in held)
     except (SafetensorError, OSError, ValueError, TypeError) as error:
         raise RunError(f"{file} is damaged ({error}); train again or restore a copy") from None
     return Target(
@@ -79,6 +85,47 @@ def examine(
         cache=recipe.cache.size if recipe.cache else 0,
         shares=shares,
         shares_from=shares_from,
+        bits=recipe.quantize.bits if recipe.quantize else FULL,
+        places=places,
+        place_bits=recipe.quantize.width_of_activations if recipe.quantize else None,
+    )
+
+
+def counted_shares(ids: NDArray[np.unsignedinteger], shape: ModelConfig) -> tuple[int, ...]:
+    """Count the tokens of a test split that fall into each bin."""
+    bins = np.searchsorted(shape.cutoffs, ids, side="right")
+    return tuple(np.bincount(bins, minlength=len(shape.cutoffs) + 1).tolist())
+
+
+def _as_integers(
+    matrix: Matrix,
+    slot: Slot,
+    config: QuantizeConfig,
+    tensors: Any,
+    held: set[str],
+    file: Path,
+) -> Matrix:
+    """Note the bits of a matrix and its bias, and count the steps that come with them."""
+    bits = {slot.name: bits_of(config, slot)}
+    if slot.bias:
+        bits[slot.bias] = bias_bits_of(config)
+    steps = 0
+    for name, own in bits.items():
+        if own == FULL:
+            continue
+        if f"{PREFIX}{name}.steps" not in held:
+            raise RunError(
+                f"{file} holds {name} as floats: it is what training goes on with; count the "
+                "run's best checkpoint, which has its integers"
+            )
+        steps += len(tensors.get_tensor(f"{PREFIX}{name}.steps"))
+        largest = int(np.abs(tensors.get_tensor(PREFIX + name).astype(np.int32)).max(initial=0))
+        if largest >= 1 << (own - 1):
+            raise RunError(
+                f"{file} is damaged: {name} has the integer {largest}, too large for {own} bits"
+            )
+    return replace(
+        matrix, bits=bits[slot.name], bias_bits=bits.get(slot.bias or "", FULL), scales=steps
     )
 
 

@@ -143,6 +143,7 @@ def _model(target: Target) -> dict[str, Any]:
         "context": target.shape.context,
         "cache": target.cache,
         "bits": target.bits,
+        "activation_bits": target.bits if target.place_bits is None else target.place_bits,
         "weights": size,
         "nonzeros": nonzeros,
         "density": nonzeros / size,

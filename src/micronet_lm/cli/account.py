@@ -7,9 +7,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from micronet_lm.accounting import Plan, Target, carry_out, choose_rules, count, describe, examine
-from micronet_lm.accounting.described import counted_shares
 from micronet_lm.accounting.figure import check_form, plot
-from micronet_lm.accounting.runs import is_run, run_corpus, run_recipe
+from micronet_lm.accounting.runs import counted_shares, is_run, run_corpus, run_recipe
 from micronet_lm.accounting.summary import as_json, formulas_as_json
 from micronet_lm.accounting.target import FULL
 from micronet_lm.cli.account_tables import print_account, print_formulas

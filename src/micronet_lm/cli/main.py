@@ -13,6 +13,7 @@ from micronet_lm.cli import (
     evaluate,
     presets,
     prune,
+    quantize,
     reproduce,
     run,
     search_cache,
@@ -81,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(metavar="VERB", required=True)
     for verb in (
         *(run, corpus, presets, train, soft_labels, distill, sensitivity, prune, search_cache),
-        *(evaluate, account, reproduce),
+        *(quantize, evaluate, account, reproduce),
     ):
         verb.add(verbs)
     return parser

@@ -1,14 +1,9 @@
 """A trained run becomes a sparse one: gradually, while it is trained on, or in one shot."""
 
-import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-
-import torch
-from torch import Tensor
 
 from micronet_lm.compression.allocation import Allocation, by_slope, by_threshold, uniform
 from micronet_lm.compression.distillation import Distillation
@@ -16,13 +11,13 @@ from micronet_lm.compression.gradual_pruning import GradualPruning, prune_once
 from micronet_lm.compression.magnitude import prunable
 from micronet_lm.compression.sensitivity import load_sensitivity
 from micronet_lm.compression.softlabels import SoftLabels
+from micronet_lm.compression.sources import hebbian_counters, source_input
 from micronet_lm.config import PruneConfig, Recipe
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import ConfigError, RunError
 from micronet_lm.files import write_text
 from micronet_lm.model import LanguageModel
 from micronet_lm.training import Input, Outcome, Run, evaluate, next_word_loss, train
-from micronet_lm.training.checkpoint import read_checkpoint
 
 FILE = "pruning.json"
 """Every matrix's sparsities, in the folder of a pruned run."""
@@ -108,7 +103,7 @@ def prune(
         raise ConfigError("the recipe has no section prune; name one of its keys to switch it on")
     inputs: dict[str, Input] = {}
     if source is not None:
-        inputs["source"] = Input(path=source.path, fingerprint=_fingerprint(source.best))
+        inputs["source"] = source_input(source)
     if plan is None:
         plan = Plan.load(run.path / FILE)
     objective: Any = next_word_loss
@@ -133,7 +128,7 @@ def prune(
         objective=objective,
         plugins=[plugin],
         inputs=inputs,
-        inherited=_counters(source, corpus) if source and recipe.hebbian else None,
+        inherited=hebbian_counters(source, corpus) if source and recipe.hebbian else None,
         amend=amend,
         quiet=quiet,
     )
@@ -152,20 +147,3 @@ def prune_in_one_shot(
     run.write_result(record, recipe, corpus, model, progress)
     write_text(run.path / FILE, json.dumps(plan.as_json(), indent=1) + "\n")
     return loss
-
-
-def _counters(source: Run, corpus: Corpus) -> Mapping[str, Tensor]:
-    """How often the source's Hebbian update has seen each word, or a training split has it."""
-    name = "plugin.hebbian.seen"
-    if source.last.is_file():
-        saved = read_checkpoint(source.last, prefix=name).tensors
-        if saved:
-            return saved
-    return {name: torch.tensor(corpus.vocabulary.counts, dtype=torch.int32)}
-
-
-def _fingerprint(file: Path) -> str:
-    if not file.is_file():
-        raise RunError(f"{file} does not exist: has the run been evaluated yet?")
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()

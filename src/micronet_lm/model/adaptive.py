@@ -14,13 +14,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from micronet_lm.config import ModelConfig
+from micronet_lm.config import ModelConfig, Place
+from micronet_lm.model.arithmetic import PLAIN, Arithmetic
 from micronet_lm.model.log_softmax import linear_log_softmax
 from micronet_lm.model.logsumexp import linear_logsumexp
 
 
 class AdaptiveEmbedding(nn.Module):
     """Word ids to vectors of the model's width."""
+
+    arithmetic: Arithmetic = PLAIN
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -38,9 +41,9 @@ class AdaptiveEmbedding(nn.Module):
 
     def forward(self, ids: Tensor) -> Tensor:
         """Map ids (B, T) to (B, T, D)."""
+        weight, linear = self.arithmetic.weight, self.arithmetic.linear
         if len(self.tables) == 1:
-            embedded: Tensor = self.projections[0](F.embedding(ids, self.tables[0]))
-            return embedded
+            return linear(self.projections[0], F.embedding(ids, weight(self.tables[0])))
         flat = ids.flatten()
         places, vectors = [], []
         for low, high, table, projection in zip(
@@ -48,7 +51,7 @@ class AdaptiveEmbedding(nn.Module):
         ):
             place = torch.nonzero((flat >= low) & (flat < high)).squeeze(1)
             places.append(place)
-            vectors.append(projection(F.embedding(flat[place] - low, table)))
+            vectors.append(linear(projection, F.embedding(flat[place] - low, weight(table))))
         order = torch.cat(places)
         inverse = torch.empty_like(order)
         inverse[order] = torch.arange(len(order), device=order.device)
@@ -57,6 +60,8 @@ class AdaptiveEmbedding(nn.Module):
 
 class AdaptiveSoftmax(nn.Module):
     """Hidden states to probabilities of words; the tables are the embedding's."""
+
+    arithmetic: Arithmetic = PLAIN
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -97,8 +102,8 @@ class AdaptiveSoftmax(nn.Module):
             place = torch.nonzero((words >= low) & (words < high)).squeeze(1)
             # An empty bin is computed too, on nothing: so every weight always has a gradient, and
             # the optimizer's steps do not depend on how a batch is spread over processes.
-            x = self.projections[tail](hidden.index_select(0, place))
-            table, bias, word = tables[tail], self.biases[tail], words[place] - low
+            x = self._projected(tail, hidden.index_select(0, place))
+            table, bias, word = tables[tail], self._bias(tail), words[place] - low
             within = _logit(x, word, table, bias) - linear_logsumexp(x, table, bias)
             result = result.index_add(0, place, within)
         return result
@@ -113,8 +118,8 @@ class AdaptiveSoftmax(nn.Module):
         for tail, (low, high) in enumerate(pairwise(self.bounds[1:]), start=1):
             inside = (words >= low) & (words < high)  # (N, K)
             needed = inside.any(dim=1)
-            x = self.projections[tail](hidden.index_select(0, torch.nonzero(needed).squeeze(1)))
-            table, bias = tables[tail], self.biases[tail]
+            x = self._projected(tail, hidden.index_select(0, torch.nonzero(needed).squeeze(1)))
+            table, bias = tables[tail], self._bias(tail)
             total = linear_logsumexp(x, table, bias)  # of the tokens that need the bin
             place = torch.nonzero(inside.flatten()).squeeze(1)  # the words that lie in it
             token = (needed.cumsum(0) - 1)[place // words.shape[1]]
@@ -129,9 +134,9 @@ class AdaptiveSoftmax(nn.Module):
         head = F.log_softmax(F.linear(first, weight, bias), dim=-1)
         cut = self.bounds[1]
         parts = [head[:, :cut]]
-        for tail, (table, bias) in enumerate(zip(tables[1:], self.biases[1:], strict=True)):
-            x = self.projections[tail + 1](hidden)
-            within = F.log_softmax(F.linear(x, table, bias), dim=-1)
+        for tail, table in enumerate(tables[1:]):
+            x = self._projected(tail + 1, hidden)
+            within = F.log_softmax(F.linear(x, table, self._bias(tail + 1)), dim=-1)
             parts.append(within + head[:, cut + tail : cut + tail + 1])
         return torch.cat(parts, dim=1)
 
@@ -144,9 +149,22 @@ class AdaptiveSoftmax(nn.Module):
 
     def _first_bin(self, hidden: Tensor, tables: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
         """The projected states, weights and biases of the first bin with its entries for tails."""
-        weight = torch.cat([tables[0], self.tail_weight])
-        bias = torch.cat([self.biases[0], self.tail_bias])
-        return self.projections[0](hidden), weight, bias
+        own = self.arithmetic.weight
+        weight = torch.cat([tables[0], own(self.tail_weight)])
+        bias = torch.cat([self._bias(0), own(self.tail_bias)])
+        return self._projected(0, hidden), weight, bias
+
+    def _bias(self, number: int) -> Tensor:
+        return self.arithmetic.weight(self.biases[number])
+
+    def _projected(self, number: int, hidden: Tensor) -> Tensor:
+        """Hidden states (N, D) in the width of a bin's table (N, E)."""
+        projection = self.projections[number]
+        if isinstance(projection, nn.Identity):
+            return hidden
+        x = self.arithmetic.linear(projection, hidden)
+        before = sum(isinstance(p, nn.Linear) for p in self.projections[:number])
+        return self.arithmetic.activation(Place.PROJECTED, before, x)
 
 
 def _projection(source: int, target: int) -> nn.Module:

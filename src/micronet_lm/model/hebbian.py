@@ -27,7 +27,7 @@ def hebbian_update(
     moved = 0
     softmax, bounds = model.softmax, model.softmax.bounds
     for low, high, table, projection in zip(
-        bounds, bounds[1:], model.tables, softmax.projections, strict=False
+        bounds, bounds[1:], model.embedding.tables, softmax.projections, strict=False
     ):
         place = torch.nonzero(moving & (words >= low) & (words < high)).squeeze(1)
         word, number, count = torch.unique(words[place], return_inverse=True, return_counts=True)

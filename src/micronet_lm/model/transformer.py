@@ -3,19 +3,23 @@
 import torch
 from torch import Tensor, nn
 
-from micronet_lm.config import CacheConfig, ModelConfig
+from micronet_lm.config import CacheConfig, ModelConfig, Place
 from micronet_lm.model.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
+from micronet_lm.model.arithmetic import PLAIN, Arithmetic, QuantizedArithmetic
 from micronet_lm.model.cache import Cache, Memory
 from micronet_lm.model.initialization import initialize
+from micronet_lm.model.quantizers import Quantizers, Scheme
 from micronet_lm.model.state import StreamState
-from micronet_lm.model.windowed_attention import windowed_attention
 
 
 class Attention(nn.Module):
     """Causal attention to the last C tokens, with trained scores for relative positions."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    arithmetic: Arithmetic = PLAIN
+
+    def __init__(self, config: ModelConfig, layer: int) -> None:
         super().__init__()
+        self.layer = layer
         self.heads, self.key_width, self.value_width = (
             config.heads,
             config.key_width,
@@ -36,24 +40,29 @@ class Attention(nn.Module):
         """
         batch, time, _ = x.shape
         before = self.context - 1  # P
-        wide = self.heads * self.key_width
-        q, k, v = self.qkv(x).split([wide, wide, self.heads * self.value_width], dim=-1)
-        q = (q * self.key_width**-0.5).view(batch, time, self.heads, self.key_width)
+        wide, own = self.heads * self.key_width, self.arithmetic
+        qkv = own.activation(Place.QKV, self.layer, own.linear(self.qkv, x))
+        q, k, v = qkv.split([wide, wide, self.heads * self.value_width], dim=-1)
+        q = q.view(batch, time, self.heads, self.key_width)
         k = k.view(batch, time, self.heads, self.key_width)
         v = v.view(batch, time, self.heads, self.value_width)
         k = torch.cat([keys.to(k.dtype), k], dim=1)  # (B, P + T, H, K)
         v = torch.cat([values.to(v.dtype), v], dim=1)
-        mixed = windowed_attention(q, k, v, self.positions, before - seen)  # (B, T, H, d_v)
-        return self.output(mixed.flatten(2)), k[:, time:], v[:, time:]
+        mixed = own.attention(q, k, v, self.positions, before - seen, self.layer)  # (B, T, H, d_v)
+        mixed = own.activation(Place.ATTENTION_VALUES, self.layer, mixed.flatten(2))
+        return own.linear(self.output, mixed), k[:, time:], v[:, time:]
 
 
 class Block(nn.Module):
     """LayerNorm, attention, residual; LayerNorm, feed-forward, residual."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    arithmetic: Arithmetic = PLAIN
+
+    def __init__(self, config: ModelConfig, layer: int) -> None:
         super().__init__()
+        self.layer = layer
         self.attention_norm = nn.LayerNorm(config.width)
-        self.attention = Attention(config)
+        self.attention = Attention(config, layer)
         self.ffn_norm = nn.LayerNorm(config.width)
         self.inner = nn.Linear(config.width, config.ffn_width)
         self.outer = nn.Linear(config.ffn_width, config.width)
@@ -63,24 +72,46 @@ class Block(nn.Module):
         self, x: Tensor, keys: Tensor, values: Tensor, seen: int
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Map (B, T, D) to (B, T, D), with the keys and values for the next chunk."""
-        mixed, keys, values = self.attention(self.attention_norm(x), keys, values, seen)
+        own, layer = self.arithmetic, self.layer
+        normed = own.activation(Place.ATTENTION_NORM, layer, own.norm(self.attention_norm, x))
+        mixed, keys, values = self.attention(normed, keys, values, seen)
         x = x + self.dropout(mixed)
-        x = x + self.dropout(self.outer(self.inner(self.ffn_norm(x)).relu()))
-        return x, keys, values
+        normed = own.activation(Place.FFN_NORM, layer, own.norm(self.ffn_norm, x))
+        inner = own.activation(Place.RELU, layer, own.linear(self.inner, normed).relu())
+        outer = own.activation(Place.FFN_OUTPUT, layer, own.linear(self.outer, inner))
+        return x + self.dropout(outer), keys, values
 
 
 class LanguageModel(nn.Module):
     """Word ids to hidden states, and hidden states to probabilities of the next word."""
 
-    def __init__(self, config: ModelConfig, cache: CacheConfig | None = None) -> None:
+    arithmetic: Arithmetic = PLAIN
+
+    def __init__(
+        self, config: ModelConfig, cache: CacheConfig | None = None, scheme: Scheme | None = None
+    ) -> None:
         super().__init__()
         self.config = config
         self.embedding = AdaptiveEmbedding(config)
         self.dropout = nn.Dropout(config.dropout)
-        self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.blocks = nn.ModuleList(Block(config, layer) for layer in range(config.layers))
         self.softmax = AdaptiveSoftmax(config)
         initialize(self)
         self.cache = Cache(cache) if cache else None
+        self.quantizers: Quantizers | None = None
+        if scheme is not None:
+            self.quantize(scheme)
+
+    def quantize(self, scheme: Scheme) -> None:
+        """Compute with integers from now on; all steps are 0 until they are set."""
+        counts = {place: self.config.quantizers(place) for place in Place}
+        self.quantizers = Quantizers(scheme, counts).train(self.training)
+        self.quantizers.to(self.softmax.tail_bias.device)
+        arithmetic = QuantizedArithmetic(self, self.quantizers)
+        for module in self.modules():
+            if isinstance(module, (Attention, Block, AdaptiveEmbedding, AdaptiveSoftmax)):
+                module.arithmetic = arithmetic
+        self.arithmetic = arithmetic
 
     def forward(self, ids: Tensor, state: StreamState | None = None) -> tuple[Tensor, StreamState]:
         """Compute hidden states (B, T, D) of ids (B, T) that follow `state`.
@@ -95,6 +126,7 @@ class LanguageModel(nn.Module):
             x, key, value = block(x, key, value, state.seen)
             keys.append(key)
             values.append(value)
+        x = self.arithmetic.activation(Place.HIDDEN, 0, x)
         seen = min(state.seen + ids.shape[1], self.config.context - 1)
         return x, StreamState(keys=tuple(keys), values=tuple(values), seen=seen)
 
@@ -152,9 +184,10 @@ class LanguageModel(nn.Module):
 
     @property
     def tables(self) -> list[Tensor]:
-        """The bins' embedding tables (V, E), which are also the softmax's rows."""
-        return list(self.embedding.tables)
+        """The bins' embedding tables (V, E) as they are used, which are also the softmax's rows."""
+        return [self.arithmetic.weight(table) for table in self.embedding.tables]
 
     def parameter_count(self) -> int:
-        """Number of trained values, tied tables counted once."""
-        return sum(parameter.numel() for parameter in self.parameters())
+        """Number of trained weights, tied tables counted once; steps are none."""
+        named = self.named_parameters()
+        return sum(p.numel() for name, p in named if not name.startswith("quantizers."))

@@ -8,7 +8,7 @@ masked except at the beginning of a text. Going back, probabilities are written 
 view into a matrix of zeros, and one batched product with the values follows.
 """
 
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -17,8 +17,26 @@ BLOCK = 48
 """Queries a block (R). A smaller block wastes less on S − C, a larger one makes better products."""
 
 
+class Rounding(Protocol):
+    """What becomes of the probabilities before values are mixed by them, with its gradient."""
+
+    step: Tensor | None
+    """What may be learned about it."""
+
+    def forward(self, probabilities: Tensor) -> Tensor:
+        """Round (G, R, C) probabilities."""
+
+    def backward(self, probabilities: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return the gradients of the probabilities, given those of the rounded, and the step's."""
+
+
 def windowed_attention(
-    queries: Tensor, keys: Tensor, values: Tensor, positions: Tensor, missing: int
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    positions: Tensor,
+    missing: int,
+    rounding: Rounding | None = None,
 ) -> Tensor:
     """Attend from each of T queries to the C keys that end at its own.
 
@@ -28,19 +46,30 @@ def windowed_attention(
         values: (B, P + T, H, d_v), likewise.
         positions: (K, C); column j belongs to the key that lies C − 1 − j tokens back.
         missing: how many of the first keys do not exist because the text begins after them.
+        rounding: of the probabilities, in a quantized model.
 
     Returns:
         (B, T, H, d_v).
 
     """
-    output: Tensor = _WindowedAttention.apply(queries, keys, values, positions, missing)  # type: ignore[no-untyped-call]
+    step = None if rounding is None else rounding.step
+    output: Tensor = _WindowedAttention.apply(  # type: ignore[no-untyped-call]
+        queries, keys, values, positions, missing, step, rounding
+    )
     return output
 
 
 class _WindowedAttention(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, queries: Tensor, keys: Tensor, values: Tensor, positions: Tensor, missing: int
+        ctx: Any,
+        queries: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        positions: Tensor,
+        missing: int,
+        step: Tensor | None,  # `rounding.step`, named for the sake of its gradient
+        rounding: Rounding | None,
     ) -> Tensor:
         batch, time, heads, _ = queries.shape
         size = min(BLOCK, time)  # R
@@ -57,17 +86,21 @@ class _WindowedAttention(torch.autograd.Function):
         exact = torch.promote_types(scores.dtype, torch.float32)
         _mask_missing(scores.view(batch, heads, -1, context), missing)
         wide.zero_()
-        _band(wide, context).copy_(torch.softmax(scores, dim=-1, dtype=exact))
+        probability = torch.softmax(scores, dim=-1, dtype=exact)
+        used = probability if rounding is None else rounding.forward(probability)
+        _band(wide, context).copy_(used)
         output = torch.bmm(wide, v)  # (G, R, d_v)
 
-        ctx.save_for_backward(q, k, v, positions, wide)
+        ctx.rounding = rounding
+        kept = () if rounding is None else (probability,)
+        ctx.save_for_backward(q, k, v, positions, wide, *kept)
         ctx.shape = (batch, time, heads, keys.shape[1])
         return _unblock(output, batch, time, heads)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (gradient,) = gradients
-        q, k, v, positions, wide = ctx.saved_tensors
+        q, k, v, positions, wide, *kept = ctx.saved_tensors
         batch, time, heads, span = ctx.shape
         context, size = positions.shape[1], q.shape[1]
         g = _blocks(gradient.to(q.dtype), size, size)  # (G, R, d_v)
@@ -75,8 +108,11 @@ class _WindowedAttention(torch.autograd.Function):
         d_values = torch.bmm(wide.mT, g)  # (G, S, d_v)
         d_wide = torch.bmm(g, v.mT)  # (G, R, S)
         # Softmax backward on the band: p · (dp − Σ p·dp).
-        probability = _band(wide, context)
-        d_scores = _band(d_wide, context) * probability  # (G, R, C)
+        probability, d_probability, d_step = _band(wide, context), _band(d_wide, context), None
+        if kept:
+            (probability,) = kept
+            d_probability, d_step = ctx.rounding.backward(probability, d_probability)
+        d_scores = d_probability * probability  # (G, R, C)
         total = d_scores.sum(dim=-1, keepdim=True)
         d_scores = d_scores.addcmul_(probability, total, value=-1)
         d_wide.zero_()
@@ -92,6 +128,8 @@ class _WindowedAttention(torch.autograd.Function):
             _overlap_add(d_keys, batch, span, heads, size),
             _overlap_add(d_values, batch, span, heads, size),
             d_positions.to(ctx.positions_type),
+            None,
+            d_step,
             None,
         )
 

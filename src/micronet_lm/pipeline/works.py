@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from micronet_lm.accounting import PAPER, Target, challenge, count, examine
-from micronet_lm.accounting.described import counted_shares
-from micronet_lm.accounting.runs import run_recipe
+from micronet_lm.accounting.runs import counted_shares, run_recipe
 from micronet_lm.accounting.summary import as_json
 from micronet_lm.compression import (
     SoftLabels,

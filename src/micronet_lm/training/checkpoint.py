@@ -12,6 +12,8 @@ from torch import Tensor, nn
 
 from micronet_lm.errors import RunError
 from micronet_lm.files import replacing
+from micronet_lm.model import LanguageModel
+from micronet_lm.model.integers import is_stored, state_of_stored, stored_tensors
 
 FORMAT = "micronet-checkpoint-1"
 
@@ -96,10 +98,18 @@ def model_tensors(module: nn.Module) -> dict[str, Tensor]:
     return {f"model.{name}": tensor for name, tensor in module.state_dict().items()}
 
 
-def load_model(model: nn.Module, checkpoint: Checkpoint, origin: Path) -> None:
+def result_tensors(model: LanguageModel) -> dict[str, Tensor]:
+    """Return what a finished model consists of, under `model.…`: integers where it has integers."""
+    return {f"model.{name}": tensor for name, tensor in stored_tensors(model).items()}
+
+
+def load_model(model: LanguageModel, checkpoint: Checkpoint, origin: Path) -> None:
     """Put a checkpoint's weights into a model of the same shape."""
+    state = checkpoint.part("model")
+    if is_stored(state):
+        state = state_of_stored(model, state)
     try:
-        model.load_state_dict(checkpoint.part("model"))
+        model.load_state_dict(state)
     except RuntimeError as error:
         detail = str(error).splitlines()[1].strip() if "\n" in str(error) else str(error)
         raise RunError(f"the checkpoint {origin} has another shape: {detail}") from None

@@ -78,6 +78,11 @@ def train(
             "the recipe has a section prune, which needs a trained run: "
             "micronet prune RUN --out DIR"
         )
+    if recipe.quantize and not any(plugin.quantizes for plugin in plugins):
+        raise ConfigError(
+            "the recipe has a section quantize: a quantized model is trained no further, and one "
+            "is made from a trained run: micronet quantize RUN --out DIR"
+        )
     make_deterministic()
     keep_freed_memory()
     with (

@@ -78,6 +78,9 @@ class Plugin:
     name = "plugin"
     """Names the plug-in's tensors in checkpoints."""
 
+    quantizes = False
+    """Whether it takes care of a quantized model while that is trained."""
+
     def prepare(self, model: LanguageModel, processes: Processes) -> None:
         """Act on the new model; parameters added to it here are trained and saved with it."""
 

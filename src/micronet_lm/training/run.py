@@ -18,10 +18,11 @@ from micronet_lm.model import LanguageModel
 from micronet_lm.training.checkpoint import (
     Progress,
     load_model,
-    model_tensors,
     read_checkpoint,
+    result_tensors,
     write_checkpoint,
 )
+from micronet_lm.training.schemes import build_model
 
 FIXED = {"train.batch", "train.window", "train.sampling", "train.seed"}
 """Keys of `train` that a run keeps from its first step on: they say which text comes when."""
@@ -157,7 +158,7 @@ class Run:
         with self.locked():
             self.recipe_file.unlink(missing_ok=True)
             write_text(self.result_file, json.dumps(record) + "\n")
-            write_checkpoint(self.best, model_tensors(model), progress)
+            write_checkpoint(self.best, result_tensors(model), progress)
             self.begin(recipe, corpus)
 
     def progress(self, which: Literal["best", "last"] = "best") -> Progress:
@@ -201,8 +202,7 @@ class Run:
     def model(self, which: Literal["best", "last"] = "best") -> LanguageModel:
         """Build the run's model with the weights of a checkpoint."""
         path = self._checkpoint(which)
-        recipe = self.recipe()
-        model = LanguageModel(recipe.model, recipe.cache)
+        model = build_model(self.recipe())
         load_model(model, read_checkpoint(path, prefix="model."), path)
         return model.eval()
 
@@ -228,5 +228,6 @@ class Run:
 
 def resume_command(path: Path, recipe: Recipe) -> str:
     """Say how to go on with a run."""
-    verb = "prune" if recipe.prune else "distill" if recipe.distill else "train"
+    verb = "distill" if recipe.distill else "train"
+    verb = "quantize" if recipe.quantize else "prune" if recipe.prune else verb
     return f"micronet {verb} --resume {path}"

@@ -29,6 +29,7 @@ from micronet_lm.training.checkpoint import (
     model_tensors,
     part_of,
     read_checkpoint,
+    result_tensors,
     write_checkpoint,
 )
 from micronet_lm.training.evaluation import Evaluation, check_ids, evaluate
@@ -38,6 +39,7 @@ from micronet_lm.training.precision import autocast
 from micronet_lm.training.processes import Processes
 from micronet_lm.training.run import Run, resume_command
 from micronet_lm.training.schedule import learning_rate
+from micronet_lm.training.schemes import build_model
 from micronet_lm.training.streams import Stream, load_streams, stream_tensors
 
 
@@ -77,7 +79,7 @@ class Trainer:
             check_ids(corpus.split(split), recipe.model)
         torch.manual_seed(config.seed)
         if model is None:
-            model = LanguageModel(recipe.model, recipe.cache)
+            model = build_model(recipe)
             model.softmax.start_from_frequencies(corpus.vocabulary.counts)
         self.model = model.to(processes.device)
         for plugin in plugins:
@@ -171,7 +173,7 @@ class Trainer:
         if settled and (best is None or loss < best):
             self.progress = replace(self.progress, best_loss=loss, best_step=self.progress.step)
             if self._processes.leads:
-                write_checkpoint(self._run.best, model_tensors(self.model), self.progress)
+                write_checkpoint(self._run.best, result_tensors(self.model), self.progress)
         return result
 
     def save(self) -> None:

@@ -1,0 +1,41 @@
+"""How far one model's predictions are from another's: the mean KL divergence a token."""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from micronet_lm.model import LanguageModel, Memory
+from micronet_lm.training import hidden_states
+
+ROWS = 128
+"""Tokens whose full distributions are held at once."""
+
+
+@torch.inference_mode()
+def mean_divergence(
+    reference: LanguageModel, other: LanguageModel, ids: NDArray[np.unsignedinteger]
+) -> float:
+    """Mean over a text of Σ P log(P / Q) over all words, in nats: P the reference's, Q the other's.
+
+    Both predict every token after the first from what stands before it, their caches included.
+    """
+    total, tokens = 0.0, 0
+    memories: list[Memory | None] = [None, None]
+    models = (reference, other)
+    for (hidden, words), (hidden_too, _) in zip(
+        hidden_states(reference, ids), hidden_states(other, ids), strict=True
+    ):
+        for low in range(0, len(words), ROWS):
+            part, logs = slice(low, low + ROWS), []
+            following = words[part].unsqueeze(0)
+            for number, states in enumerate((hidden, hidden_too)):
+                own = states[part].unsqueeze(0)
+                model, memory = models[number], memories[number]
+                logs.append(model.log_distribution(own, following, memory)[0])  # (N, V)
+                memories[number] = model.remember(memory, own, following)
+            p, q = logs
+            # 0 · log 0 is 0: what P gives no chance at all does not count.
+            terms = torch.where(p == -torch.inf, 0.0, p.exp() * (p - q))
+            total += float(terms.sum(dtype=torch.float64))
+        tokens += len(words)
+    return total / tokens

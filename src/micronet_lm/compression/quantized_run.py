@@ -1,0 +1,122 @@
+"""A trained run becomes one of integers: calibrated, and trained with its rounding in force."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from micronet_lm.compression.calibration import calibrate
+from micronet_lm.compression.distillation import Distillation
+from micronet_lm.compression.quantization import QuantizationAware
+from micronet_lm.compression.softlabels import SoftLabels
+from micronet_lm.compression.sources import hebbian_counters, source_input
+from micronet_lm.config import Recipe, merge_recipe
+from micronet_lm.corpus import Corpus
+from micronet_lm.errors import ConfigError, RunError
+from micronet_lm.model import LanguageModel
+from micronet_lm.progress import bar
+from micronet_lm.training import Input, Outcome, Run, evaluate, next_word_loss, train
+from micronet_lm.training.schemes import scheme_of
+
+
+def quantized_recipe(
+    source: Recipe, changes: Mapping[str, Any], *, distilled: bool = False
+) -> Recipe:
+    """Make the recipe of a quantized version of a run from the run's own.
+
+    `changes` are dotted keys, those of `quantize` first of all. The section `train` gets what the
+    section `quantize` says, unless `changes` say otherwise. Training is in float32: bfloat16 has 8
+    significant bits and cannot hold integers of 9.
+    """
+    if source.quantize is not None:
+        raise RunError("the run is quantized already; quantize the run that it was made from")
+    bare: dict[str, Any] = {} if distilled else {"distill": None}  # its own labels stay behind
+    config = merge_recipe(source, {**bare, "quantize.bits": 9, **changes}).quantize
+    assert config is not None  # noqa: S101
+    training = {
+        "train.steps": max(1, config.steps),
+        "train.learning_rate": config.learning_rate,
+        "train.final_learning_rate": 0.0,
+        "train.warmup": 0,
+        "train.precision": "float32",
+        "prune": None,  # it is done; its zeros stay
+    }
+    return merge_recipe(source, {**bare, **training, "quantize.bits": 9, **changes})
+
+
+def quantize(
+    run: Run,
+    recipe: Recipe,
+    corpus: Corpus,
+    *,
+    source: Run | None = None,
+    labels: SoftLabels | None = None,
+    amend: bool = False,
+    quiet: bool = False,
+) -> Outcome:
+    """Make a quantized version of `source`'s best model in `run`.
+
+    With 0 `quantize.steps` it is calibrated only, and the folder is a result. Otherwise it is
+    trained in the one loop; a run that goes on needs no source. With `labels` it is distilled.
+    """
+    config = recipe.quantize
+    if config is None:
+        raise ConfigError("the recipe has no section quantize; name one of its keys, such as bits")
+    if config.steps == 0:
+        if source is None:
+            raise RunError(f"{run.path} is calibrated only: there is nothing to go on with")
+        return _calibrate_only(run, recipe, corpus, source)
+    if recipe.train.precision != "float32":
+        raise ConfigError(
+            f"train.precision {recipe.train.precision} cannot hold integers of {config.bits} bits; "
+            "quantization-aware training takes float32"
+        )
+    inputs: dict[str, Input] = {} if source is None else {"source": source_input(source)}
+    objective: Any = next_word_loss
+    if recipe.distill is not None:
+        if labels is None:
+            raise ConfigError("the recipe has a section distill: name soft labels with --labels")
+        labels.check_corpus(corpus)
+        objective = Distillation(labels, recipe.distill, recipe.train.steps)
+        inputs["labels"] = Input(path=labels.path, fingerprint=labels.fingerprint)
+    model = None
+    if source is not None and not run.last.is_file():
+        run.check(recipe, corpus, inputs, amend=amend)
+        model = calibrated_model(source, recipe, corpus)
+    return train(
+        run,
+        recipe,
+        corpus,
+        model=model,
+        objective=objective,
+        plugins=[QuantizationAware(config)],
+        inputs=inputs,
+        inherited=hebbian_counters(source, corpus) if source and recipe.hebbian else None,
+        amend=amend,
+        quiet=quiet,
+    )
+
+
+def calibrated_model(source: Run, recipe: Recipe, corpus: Corpus) -> LanguageModel:
+    """Quantize a run's best model with steps from its weights and from the training split."""
+    scheme, config = scheme_of(recipe), recipe.quantize
+    assert scheme is not None and config is not None  # noqa: S101
+    model = source.model()
+    model.quantize(scheme)
+    ids = corpus.split("train")
+    tokens = min(len(ids) - 1, config.calibration_tokens)
+    with bar("Calibrating", total=tokens, unit="tokens") as advance:
+        calibrate(model, ids, config, advance=advance)
+    return model
+
+
+def _calibrate_only(run: Run, recipe: Recipe, corpus: Corpus, source: Run) -> Outcome:
+    begin = time.perf_counter()
+    run.check_place(source)
+    model = calibrated_model(source, recipe, corpus)
+    seconds = time.perf_counter() - begin
+    loss = evaluate(model, corpus.split("valid")).loss
+    progress = replace(source.progress(), best_loss=loss)
+    record = {"verb": "quantize, calibration only", "run": str(source.path)}
+    run.write_result(record, recipe, corpus, model, progress)
+    return Outcome(finished=True, step=0, best_loss=loss, best_step=None, seconds=seconds)

@@ -1,0 +1,60 @@
+"""How far activations reach: the largest magnitudes that each quantizer meets."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from micronet_lm.config import Place
+from micronet_lm.model.quantizers import ActivationQuantizers, Watch
+
+_UNSEEN = -1.0
+
+
+class RangeTracker:
+    """Watches the quantizers of a model while they are shown activations."""
+
+    def __init__(self, quantizers: Mapping[Place, ActivationQuantizers]) -> None:
+        self._quantizers = dict(quantizers)
+        self._largest = self._nothing()
+
+    def begin(self, *, training_only: bool = False) -> None:
+        """Watch from now on, always or only while the model is in training."""
+        for place, quantizers in self._quantizers.items():
+            quantizers.watch = self._watch(place, training_only=training_only)
+
+    def end(self) -> None:
+        """Watch no longer."""
+        for quantizers in self._quantizers.values():
+            quantizers.watch = None
+
+    def take(self) -> Tensor:
+        """Return the largest magnitudes since the last call, all places in one line."""
+        taken, self._largest = self._largest, self._nothing()
+        return torch.cat([taken[place] for place in self._quantizers] or [torch.empty(0)])
+
+    @torch.no_grad()
+    def follow(self, largest: Tensor, rate: float) -> None:
+        """Move all ranges by `rate` towards these magnitudes, as `take` gave them.
+
+        A quantizer that nothing came to stays as it is.
+        """
+        sizes = [len(quantizers.ranges) for quantizers in self._quantizers.values()]
+        for quantizers, seen in zip(
+            self._quantizers.values(), largest.split(sizes) if sizes else (), strict=True
+        ):
+            moved = torch.lerp(quantizers.ranges, seen, rate)
+            quantizers.set_ranges(torch.where(seen == _UNSEEN, quantizers.ranges, moved))
+
+    def _nothing(self) -> dict[Place, Tensor]:
+        return {p: torch.full_like(q.ranges, _UNSEEN) for p, q in self._quantizers.items()}
+
+    def _watch(self, place: Place, *, training_only: bool) -> Watch:
+        quantizers = self._quantizers[place]
+
+        def watch(number: int, x: Tensor) -> None:
+            if x.numel() and (quantizers.training or not training_only):
+                row = self._largest[place]
+                row[number] = torch.maximum(row[number], x.abs().amax())
+
+        return watch

@@ -1,0 +1,113 @@
+"""How a model computes: plainly, or with quantized weights and activations.
+
+The model's forward is written once. What differs between a plain model and a quantized one is what
+becomes of a weight before it is used, of an activation before it is passed on, and in which
+precision the sums between them are done; a model asks its arithmetic for all three.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from micronet_lm.config import Place
+from micronet_lm.model.quantizers import (
+    ActivationQuantizers,
+    AttentionRounding,
+    Quantizers,
+    WeightQuantizer,
+)
+from micronet_lm.model.windowed_attention import windowed_attention
+
+
+class Arithmetic:
+    """That of a plain model: weights and activations as they are."""
+
+    def weight(self, parameter: Tensor) -> Tensor:
+        """Return a parameter as it is used."""
+        return parameter
+
+    def linear(self, module: nn.Module, x: Tensor) -> Tensor:
+        """Apply a linear map, or the identity."""
+        mapped: Tensor = module(x)
+        return mapped
+
+    def norm(self, module: nn.LayerNorm, x: Tensor) -> Tensor:
+        """Apply a LayerNorm."""
+        normed: Tensor = module(x)
+        return normed
+
+    def attention(
+        self, q: Tensor, k: Tensor, v: Tensor, positions: Tensor, missing: int, layer: int
+    ) -> Tensor:
+        """Mix values by attention; see `windowed_attention`, but queries are not scaled yet."""
+        return windowed_attention(q * q.shape[-1] ** -0.5, k, v, positions, missing)
+
+    def activation(self, place: Place, number: int, x: Tensor) -> Tensor:
+        """Return an activation as it is passed on."""
+        return x
+
+
+PLAIN = Arithmetic()
+"""Has no state: all plain models share it."""
+
+
+class QuantizedArithmetic(Arithmetic):
+    """That of a quantized model, as docs/arithmetic.md has it.
+
+    In evaluation everything that feeds a quantizer is summed up in doubles and rounded to fp32
+    once, so that every implementation finds the same integers. Training sums up in fp32.
+    """
+
+    def __init__(self, model: nn.Module, quantizers: Quantizers) -> None:
+        self._quantizers = quantizers
+        self._weights: dict[Tensor, WeightQuantizer] = {
+            model.get_parameter(name): quantizer
+            for name, quantizer in quantizers.of_weights().items()
+        }
+        self._places = quantizers.of_activations()
+
+    @property
+    def _exact(self) -> bool:
+        return not self._quantizers.training
+
+    def weight(self, parameter: Tensor) -> Tensor:
+        """Return a parameter as integers times steps."""
+        quantizer = self._weights.get(parameter)
+        return parameter if quantizer is None else quantizer(parameter)
+
+    def linear(self, module: nn.Module, x: Tensor) -> Tensor:
+        """Apply a linear map, or the identity."""
+        if not isinstance(module, nn.Linear):
+            return super().linear(module, x)
+        weight = self.weight(module.weight)
+        bias = None if module.bias is None else self.weight(module.bias)
+        if self._exact:
+            bias = None if bias is None else bias.double()
+            return F.linear(x.double(), weight.double(), bias).float()
+        return F.linear(x, weight, bias)
+
+    def norm(self, module: nn.LayerNorm, x: Tensor) -> Tensor:
+        """Apply a LayerNorm, whose gain and bias are never quantized."""
+        if not self._exact:
+            return super().norm(module, x)
+        gain, bias = module.weight.double(), module.bias.double()
+        return F.layer_norm(x.double(), module.normalized_shape, gain, bias, module.eps).float()
+
+    def attention(
+        self, q: Tensor, k: Tensor, v: Tensor, positions: Tensor, missing: int, layer: int
+    ) -> Tensor:
+        """Mix values by attention with quantized probabilities."""
+        positions, scale = self.weight(positions), float(np.float32(q.shape[-1] ** -0.5))
+        quantizers = self._places.get(Place.ATTENTION_SOFTMAX)
+        if self._exact:
+            q, k, v, positions = (tensor.double() for tensor in (q, k, v, positions))
+        elif quantizers is None:
+            return windowed_attention(q * scale, k, v, positions, missing)
+        rounding = AttentionRounding(quantizers, layer)
+        return windowed_attention(q * scale, k, v, positions, missing, rounding).to(torch.float32)
+
+    def activation(self, place: Place, number: int, x: Tensor) -> Tensor:
+        """Return an activation as integers times a step, where the place is quantized."""
+        quantizers: ActivationQuantizers | None = self._places.get(place)
+        return x if quantizers is None else quantizers(x, number)

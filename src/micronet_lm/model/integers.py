@@ -1,0 +1,67 @@
+"""A quantized model as it is stored: integers and their steps, and back.
+
+`NAME` holds a parameter's integers and `NAME.steps` its steps; `activations.PLACE` holds a row
+(range, step) for each quantizer of a place. What is not quantized is stored as it is.
+"""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from micronet_lm.model.transformer import LanguageModel
+
+_OWN = "quantizers."
+"""Leads the names of the quantizers' own tensors in a state."""
+
+
+@torch.no_grad()
+def stored_tensors(model: LanguageModel) -> dict[str, Tensor]:
+    """Return a model's tensors as they are stored: floats, or integers with steps."""
+    state: dict[str, Tensor] = dict(model.state_dict())
+    if model.quantizers is None:
+        return state
+    found = {name: tensor for name, tensor in state.items() if not name.startswith(_OWN)}
+    for name, quantizer in model.quantizers.of_weights().items():
+        dtype = torch.int8 if quantizer.bits <= 8 else torch.int16
+        found[name] = quantizer.integers(state[name]).to(dtype)
+        found[f"{name}.steps"] = quantizer.current_steps().clone()
+    for place, quantizers in model.quantizers.of_activations().items():
+        columns = (quantizers.current_ranges(), quantizers.current_steps())
+        found[f"activations.{place}"] = torch.stack(columns, dim=1)
+    return found
+
+
+def is_stored(tensors: Mapping[str, Tensor]) -> bool:
+    """Whether a quantized model's tensors are as `stored_tensors` gave them, or its plain state."""
+    return not any(name.startswith(_OWN) for name in tensors)
+
+
+@torch.no_grad()
+def state_of_stored(model: LanguageModel, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Turn stored tensors back into a state for a model that is quantized in the same way.
+
+    What does not fit is left for the loading of the state to complain about.
+    """
+    if model.quantizers is None:
+        return dict(tensors)
+    state = dict(tensors)
+    for name, quantizer in model.quantizers.of_weights().items():
+        steps = state.pop(f"{name}.steps", None)
+        if name not in state or steps is None or state[name].is_floating_point():
+            continue
+        own = f"{_OWN}weights.{name.replace('.', '/')}"
+        whole = state[name]
+        state[name] = whole.float() * steps.view(-1, *[1] * (whole.ndim - 1))
+        state[f"{own}.steps"] = steps
+        if quantizer.moves is not None:
+            state[f"{own}.moves"] = torch.zeros_like(steps)
+    for place, quantizers in model.quantizers.of_activations().items():
+        rows = state.pop(f"activations.{place}", None)
+        if rows is None:
+            continue
+        own = f"{_OWN}activations.{place}"
+        state[f"{own}.ranges"], state[f"{own}.steps"] = rows.unbind(dim=1)
+        if quantizers.moves is not None:
+            state[f"{own}.moves"] = torch.zeros(len(rows))
+    return state

@@ -1,0 +1,24 @@
+"""From a recipe to the way in which its model is quantized."""
+
+from micronet_lm.accounting.widths import widths
+from micronet_lm.config import Recipe
+from micronet_lm.model import LanguageModel
+from micronet_lm.model.quantizers import Scheme
+
+
+def scheme_of(recipe: Recipe) -> Scheme | None:
+    """Say what a recipe quantizes, or nothing."""
+    config = recipe.quantize
+    if config is None:
+        return None
+    return Scheme(
+        weights={n: (w.bits, w.steps) for n, w in widths(config, recipe.model).items()},
+        places=config.chosen_places,
+        activation_bits=config.width_of_activations,
+        learned_rate=config.learned_rate if config.learned else None,
+    )
+
+
+def build_model(recipe: Recipe) -> LanguageModel:
+    """Make the model of a recipe, with fresh weights."""
+    return LanguageModel(recipe.model, recipe.cache, scheme_of(recipe))
