@@ -9,6 +9,8 @@
     │   └── DownloadError    a corpus that cannot be fetched
     ├── RunError             a run folder or checkpoint that is missing, foreign or damaged
     ├── PipelineError        a pipeline's folder that is in use, foreign or cannot be written
+    ├── ArtifactError        a packed file that is missing, damaged or hostile, or cannot be made
+    ├── InferenceError       a question that a loaded model has no answer to
     ├── LabelsError          soft labels that are missing, unfinished, damaged or of other text
     └── NonFiniteLossError   training diverged
 """
@@ -40,6 +42,14 @@ class RunError(MicronetError):
 
 class PipelineError(MicronetError):
     """A pipeline's folder that is in use, foreign, or cannot be written."""
+
+
+class ArtifactError(MicronetError):
+    """A packed file that is missing, truncated, damaged or hostile, or that cannot be written."""
+
+
+class InferenceError(MicronetError):
+    """A question without an answer: no token yet, an id out of range, another model's session."""
 
 
 class LabelsError(MicronetError):

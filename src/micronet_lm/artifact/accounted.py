@@ -1,0 +1,63 @@
+"""A packed model as the accounting sees it, counted from what the file holds."""
+
+from collections import Counter
+from dataclasses import replace
+
+from micronet_lm.accounting.described import check_shares
+from micronet_lm.accounting.layout import slots
+from micronet_lm.accounting.runs import measured
+from micronet_lm.accounting.target import FULL, Matrix, Target
+from micronet_lm.artifact.container import Container
+from micronet_lm.artifact.packed_model import PackedModel
+
+UNCOUNTED = frozenset({"vocabulary"})
+"""Tensors of a file that the challenge does not count: inference by ids does without."""
+
+
+def target_of(
+    model: PackedModel, name: str, shares: tuple[int, ...], *, shares_from: str = "given"
+) -> Target:
+    """Describe a packed model for the counting."""
+    check_shares(shares, model.shape)
+    matrices: dict[str, Matrix] = {}
+    weights_by_bits: Counter[int] = Counter()
+    for slot in slots(model.shape):
+        own = model.tensors[slot.name]
+        bias = model.tensors[slot.bias] if slot.bias else None
+        pair = [own] if bias is None else [own, bias]
+        for tensor in pair:
+            weights_by_bits[tensor.bits] += tensor.size
+        matrices[slot.name] = replace(
+            measured(slot, *(tensor.values for tensor in pair)),
+            bits=own.bits,
+            bias_bits=FULL if bias is None else bias.bits,
+            scales=sum(tensor.steps.size for tensor in pair if tensor.steps is not None),
+        )
+    del weights_by_bits[FULL]
+    usual = weights_by_bits.most_common(1)
+    bits = usual[0][0] if usual else model.activation_bits or FULL
+    return Target(
+        name=name,
+        shape=model.shape,
+        matrices=matrices,
+        cache=model.cache.size if model.cache else 0,
+        shares=shares,
+        shares_from=shares_from,
+        bits=bits,
+        places=frozenset(model.activations),
+        place_bits=model.activation_bits,
+    )
+
+
+def stored_bits(model: PackedModel) -> int:
+    """Bits of a file's tensors, without the words and the padding of each part to whole bytes."""
+    total = 0
+    for weights in model.tensors.values():
+        total += weights.stored_bits
+    total += sum(FULL * rows.size for rows in model.activations.values())
+    return total + (2 * FULL if model.cache else 0)
+
+
+def part_bytes(container: Container) -> int:
+    """Bytes of a file's tensors, without the words."""
+    return sum(part.bytes for name, part in container.parts.items() if name not in UNCOUNTED)

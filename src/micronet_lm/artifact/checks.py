@@ -1,0 +1,87 @@
+"""What must be true of a packed model, whether it is to be written or was just read."""
+
+import numpy as np
+
+from micronet_lm.accounting.target import FULL
+from micronet_lm.artifact.bits import largest
+from micronet_lm.artifact.metadata import BITS, LARGEST_CACHE, refuse, short
+from micronet_lm.artifact.names import norm_names, tensor_shapes
+from micronet_lm.artifact.packed_model import CacheParameters, Floats, PackedModel, Weights
+from micronet_lm.artifact.steps import are_steps
+from micronet_lm.config import Place
+
+
+def check_model(model: PackedModel) -> None:
+    """Refuse a model that docs/format.md has no room for."""
+    wanted = tensor_shapes(model.shape)
+    for name in sorted(wanted.keys() ^ model.tensors.keys()):
+        refuse(f"{'it lacks' if name in wanted else 'it has an unknown'} tensor {name}")
+    for name, shape in wanted.items():
+        found = model.tensors[name].values.shape
+        if found != shape:
+            refuse(f"its tensor {name} has the shape {list(found)} instead of {list(shape)}")
+        check_weights(name, model.tensors[name])
+    for name in norm_names(model.shape):
+        if model.tensors[name].bits != FULL or model.tensors[name].sparse:
+            refuse(f"its tensor {name} is not dense and in 32 bits, as LayerNorm's are")
+    if len(model.words) != model.shape.bounds[-1]:
+        refuse(f"it has {len(model.words)} words for a vocabulary of {model.shape.bounds[-1]}")
+    check_words(model)
+    if model.cache is not None:
+        check_cache(model.cache)
+    if (model.activation_bits is None) != (not model.activations):
+        refuse("activation_bits and quantized activations come together or not at all")
+    for place, rows in model.activations.items():
+        check_activations(place, rows, model.shape.quantizers(place), model.activation_bits)
+
+
+def check_weights(name: str, weights: Weights) -> None:
+    """Refuse values, integers and steps that a file must not hold."""
+    values, steps, bits = weights.values, weights.steps, weights.bits
+    if steps is None:
+        if bits != FULL or values.dtype != np.float32:
+            refuse(f"its tensor {name} of {bits} bits and type {values.dtype} has no steps")
+        if not np.isfinite(values).all():
+            refuse(f"its tensor {name} has values that are not finite")
+        return
+    if bits not in BITS or values.dtype != np.int16:
+        refuse(f"its tensor {name} has {bits} bits of type {values.dtype}: 2 to 16 bits can be")
+    limit = largest(bits)
+    if values.size and not -limit <= int(values.min()) <= int(values.max()) <= limit:
+        refuse(f"its tensor {name} has integers outside −{limit} to {limit}, the {bits}-bit range")
+    if steps.dtype != np.float32 or steps.shape not in ((1,), values.shape[:1]):
+        refuse(f"its tensor {name} has {list(steps.shape)} steps: 1, or one a row, can be")
+    if not are_steps(steps, bits):
+        refuse(f"its tensor {name} has steps that are not finite, negative, too fine or too large")
+
+
+def check_activations(place: Place, rows: Floats, count: int, bits: int | None) -> None:
+    """Refuse ranges and steps of activations that a file must not hold."""
+    if rows.dtype != np.float32 or rows.shape != (count, 2):
+        refuse(f"its activations.{place} have the shape {list(rows.shape)} instead of [{count}, 2]")
+    if not count:
+        refuse(f"its activations.{place} are none: the model has no such place")
+    if not (np.isfinite(rows[:, 0]).all() and (rows[:, 0] >= 0).all()):
+        refuse(f"its activations.{place} have ranges that are negative or not finite")
+    if bits is None or not are_steps(np.ascontiguousarray(rows[:, 1]), bits):
+        refuse(f"its activations.{place} have steps that are not finite, too fine or too large")
+
+
+def check_cache(cache: CacheParameters) -> None:
+    """Refuse a cache without a size, or parameters outside their bounds."""
+    if not 1 <= cache.size <= LARGEST_CACHE:
+        refuse(f"its cache of {cache.size} is not one of 1 to {LARGEST_CACHE}")
+    theta, lam = np.float32(cache.theta), np.float32(cache.lam)
+    if not (np.isfinite(theta) and theta > 0):
+        refuse(f"its cache has θ = {theta}, which is not above 0")
+    if not 0 < lam < 1:
+        refuse(f"its cache has λ = {lam}, which is not between 0 and 1")
+
+
+def check_words(model: PackedModel) -> None:
+    """Refuse words that are empty, broken by a line feed, not UTF-8, or there twice."""
+    seen: set[str] = set()
+    for word in model.words:
+        if not word or "\n" in word or word in seen:
+            refuse(f"its word {short(word)} is empty, has a line feed or comes twice")
+        seen.add(word)

@@ -1,0 +1,140 @@
+"""The outer form of a packed file: safetensors, read strictly.
+
+The safetensors package would read it too, but it says little about what is wrong, and it does not
+promise to refuse a name that comes twice. Nothing is believed here before it is checked against the
+file's length.
+"""
+
+import mmap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from micronet_lm.artifact.metadata import refuse, short, strict_json
+from micronet_lm.errors import ArtifactError
+
+LENGTH = 8
+"""Bytes of the header's length at the beginning."""
+LONGEST_HEADER = 100_000_000
+_TYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "U8": np.dtype("u1")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A tensor of the file."""
+
+    dtype: str
+    """`F32` or `U8`."""
+    shape: tuple[int, ...]
+    begin: int
+    """Its first byte, from the beginning of the file."""
+    end: int
+    """The byte behind its last."""
+
+    @property
+    def bytes(self) -> int:
+        """Its length."""
+        return self.end - self.begin
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Container:
+    """A file's tensors, still as bytes, and its metadata as text."""
+
+    path: Path
+    bytes: int
+    """Length of the whole file."""
+    parts: Mapping[str, Part]
+    metadata: str
+    _data: "mmap.mmap"
+
+    def everything(self) -> "mmap.mmap":
+        """Give the whole file's bytes."""
+        return self._data
+
+    def array(self, name: str) -> NDArray[Any]:
+        """Give a tensor as a view of the mapped file, which cannot be written to."""
+        part = self.parts[name]
+        kind = _TYPES[part.dtype]
+        count = part.bytes // kind.itemsize
+        if not count:
+            return np.empty(part.shape, kind)
+        return np.frombuffer(self._data, kind, count, part.begin).reshape(part.shape)
+
+
+def open_container(path: Path) -> Container:
+    """Map a file and check its header, all lengths and all places."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            if size < LENGTH:
+                refuse(f"it has {size} bytes, too few for a header")
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except FileNotFoundError:
+        raise ArtifactError(
+            f"there is no file {path}; 'micronet pack RUN -o {path}' makes one"
+        ) from None
+    except IsADirectoryError:
+        raise ArtifactError(
+            f"{path} is a folder, not a packed file; 'micronet pack' makes one of a run"
+        ) from None
+    length = int.from_bytes(data[:LENGTH], "little")
+    if length > LONGEST_HEADER or length > size - LENGTH:
+        refuse(f"its header claims {length} bytes of {size}: it is no safetensors file or cut off")
+    try:
+        text = data[LENGTH : LENGTH + length].decode("utf-8")
+    except UnicodeDecodeError as error:
+        refuse(f"byte {error.start} of its header is not UTF-8")
+    if not text.startswith("{"):
+        refuse("its header does not begin with a brace: it is no safetensors file")
+    header = strict_json(text, "its header")
+    metadata = _metadata(header.pop("__metadata__", None))
+    begin = LENGTH + length
+    parts = {name: _part(name, entry, begin) for name, entry in header.items()}
+    _check_places(parts, begin, size)
+    return Container(path=path, bytes=size, parts=parts, metadata=metadata, _data=data)
+
+
+def _metadata(record: Any) -> str:
+    if not isinstance(record, dict) or not isinstance(record.get("micronet"), str):
+        refuse("it has no metadata 'micronet': it is another kind of safetensors file")
+    if len(record) > 1:
+        refuse("its metadata have more than the entry 'micronet'")
+    return str(record["micronet"])
+
+
+def _part(name: str, entry: Any, base: int) -> Part:
+    what = f"its tensor {short(name)}"
+    if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
+        refuse(f"{what} is not described by dtype, shape and data_offsets")
+    dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
+    if not isinstance(dtype, str) or dtype not in _TYPES:
+        refuse(f"{what} has the dtype {short(dtype)}, which is neither F32 nor U8")
+    for numbers in (shape, offsets):
+        if not isinstance(numbers, list) or any(type(n) is not int or n < 0 for n in numbers):
+            refuse(f"{what} has {short(numbers)} where sizes belong")
+    if len(offsets) != 2 or offsets[0] > offsets[1]:
+        refuse(f"{what} has {short(offsets)} for its begin and end")
+    if len(shape) > 2:
+        refuse(f"{what} has {len(shape)} dimensions, more than 2")
+    count = 1
+    for number in shape:
+        count *= number
+    if count * _TYPES[dtype].itemsize != offsets[1] - offsets[0]:
+        refuse(f"{what} of shape {short(shape)} does not fill its bytes {short(offsets)}")
+    return Part(dtype=dtype, shape=tuple(shape), begin=base + offsets[0], end=base + offsets[1])
+
+
+def _check_places(parts: Mapping[str, Part], begin: int, size: int) -> None:
+    """Refuse parts that overlap, leave gaps or end before or behind the file's end."""
+    at = begin
+    for name, part in sorted(parts.items(), key=lambda item: (item[1].begin, item[1].end)):
+        if part.begin != at:
+            refuse(f"its tensor {short(name)} does not begin where the one before it ends")
+        at = part.end
+    if at != size:
+        refuse(f"its tensors end at byte {at}, but the file has {size}: it is cut off or damaged")

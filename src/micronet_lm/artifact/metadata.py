@@ -1,0 +1,201 @@
+"""The JSON object in a packed file's header, made and read strictly."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NoReturn
+
+from micronet_lm.accounting.target import FULL
+from micronet_lm.artifact.names import norm_names, tensor_shapes
+from micronet_lm.artifact.packed_model import PackedModel, Weights
+from micronet_lm.config import ModelConfig
+from micronet_lm.corpus.tokenizers import TOKENIZERS
+from micronet_lm.errors import ArtifactError
+
+FORMAT = 1
+"""The number of the format; another one is refused."""
+LARGEST_SIZE = 2**31 - 1
+LARGEST_CACHE = 2**24
+BITS = range(2, 17)
+"""Widths of integers."""
+
+_SIZES = ("vocabulary", "width", "layers", "heads", "key_width", "value_width", "ffn_width")
+_SHAPE = ("vocabulary", "cutoffs", "embedding_widths", *_SIZES[1:], "context")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Described:
+    """What the metadata says of a weight tensor."""
+
+    shape: tuple[int, ...]
+    bits: int
+    nonzeros: int | None
+    """Of a sparse tensor; nothing where it is dense."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metadata:
+    """The metadata of a packed file."""
+
+    model: ModelConfig
+    cache: int
+    """Size of the cache; 0 is none."""
+    tokenizer: str
+    activation_bits: int | None
+    tensors: Mapping[str, Described]
+    card: Mapping[str, Any]
+
+
+def to_json(model: PackedModel) -> str:
+    """Give the metadata of a model; the same model gives the same text."""
+    shape = model.shape.model_dump(mode="json")
+    record = {
+        "format": FORMAT,
+        "model": {key: shape[key] for key in _SHAPE},
+        "cache": None if model.cache is None else {"size": model.cache.size},
+        "tokenizer": model.tokenizer,
+        "activation_bits": model.activation_bits,
+        "tensors": {name: _described(model.tensors[name]) for name in sorted(model.tensors)},
+        "card": dict(model.card),
+    }
+    return json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _described(weights: Weights) -> dict[str, Any]:
+    return {
+        "shape": list(weights.values.shape),
+        "bits": weights.bits,
+        "nonzeros": weights.nonzeros if weights.sparse else None,
+    }
+
+
+def from_json(text: str) -> Metadata:
+    """Read the metadata; everything that docs/format.md does not allow is refused."""
+    record = strict_json(text, "the metadata")
+    if not isinstance(record, dict):
+        refuse("the metadata is not a JSON object")
+    if type(record.get("format")) is not int or record["format"] != FORMAT:
+        refuse(f"it has the format {short(record.get('format'))}, this program reads {FORMAT}")
+    keys = ("format", "model", "cache", "tokenizer", "activation_bits", "tensors", "card")
+    _check_keys(record, keys, "the metadata")
+    shape = _shape(record["model"])
+    if record["tokenizer"] not in TOKENIZERS:
+        refuse(f"its tokenizer {short(record['tokenizer'])} is none of {', '.join(TOKENIZERS)}")
+    bits = record["activation_bits"]
+    if bits is not None and (type(bits) is not int or bits not in BITS):
+        refuse(f"its activation_bits {short(bits)} are neither 2 to 16 nor null")
+    if not isinstance(record["card"], dict):
+        refuse("its card is not a JSON object")
+    return Metadata(
+        model=shape,
+        cache=_cache(record["cache"]),
+        tokenizer=record["tokenizer"],
+        activation_bits=bits,
+        tensors=_tensors(record["tensors"], shape),
+        card=record["card"],
+    )
+
+
+def strict_json(text: str, what: str) -> Any:
+    """Parse JSON in which no key comes twice and no number is infinite or none at all."""
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, value in items:
+            if name in found:
+                refuse(f"{what} names {short(name)} twice")
+            found[name] = value
+        return found
+
+    def constant(name: str) -> NoReturn:
+        refuse(f"{what} has the number {name}")
+
+    try:
+        return json.loads(text, object_pairs_hook=pairs, parse_constant=constant)
+    except (ValueError, RecursionError) as error:
+        refuse(f"{what} is not JSON: {error}")
+
+
+def _shape(record: Any) -> ModelConfig:
+    if not isinstance(record, dict):
+        refuse("its model is not a JSON object")
+    _check_keys(record, _SHAPE, "its model")
+    for key in (*_SIZES, "context"):
+        _check_size(record[key], f"model.{key}")
+    for key in ("cutoffs", "embedding_widths"):
+        if not isinstance(record[key], list):
+            refuse(f"its model.{key} is not a list")
+        for number in record[key]:
+            _check_size(number, f"model.{key}")
+    if record["vocabulary"] < 2:
+        refuse("its model.vocabulary 1 is not at least 2")
+    if len(record["embedding_widths"]) != len(record["cutoffs"]) + 1:
+        refuse("it has not one of model.embedding_widths more than model.cutoffs")
+    if any(a >= b for a, b in pairwise((0, *record["cutoffs"], record["vocabulary"]))):
+        refuse("its model.cutoffs do not increase from 0 to the vocabulary")
+    return ModelConfig(**record)
+
+
+def _cache(record: Any) -> int:
+    if record is None:
+        return 0
+    if not isinstance(record, dict):
+        refuse("its cache is neither a JSON object nor null")
+    _check_keys(record, ("size",), "its cache")
+    return _check_size(record["size"], "cache.size", LARGEST_CACHE)
+
+
+def _tensors(record: Any, shape: ModelConfig) -> dict[str, Described]:
+    if not isinstance(record, dict):
+        refuse("its tensors are not a JSON object")
+    if shape.layers > len(record):  # before names are made for as many layers as it claims
+        refuse(f"its {shape.layers} layers have too few tensors")
+    wanted = tensor_shapes(shape)
+    _check_keys(record, tuple(wanted), "its tensors")
+    norms = set(norm_names(shape))
+    return {name: _tensor(name, record[name], wanted[name], name in norms) for name in wanted}
+
+
+def _tensor(name: str, record: Any, shape: tuple[int, ...], plain: bool) -> Described:
+    if not isinstance(record, dict):
+        refuse(f"its tensor {name} is not described by a JSON object")
+    _check_keys(record, ("shape", "bits", "nonzeros"), f"its tensor {name}")
+    found, bits, nonzeros = record["shape"], record["bits"], record["nonzeros"]
+    integers = isinstance(found, list) and all(type(number) is int for number in found)
+    if not integers or tuple(found) != shape:
+        refuse(f"its tensor {name} has the shape {short(found)} instead of {list(shape)}")
+    if type(bits) is not int or (bits not in BITS and bits != FULL):
+        refuse(f"its tensor {name} has {short(bits)} bits, which are neither 2 to 16 nor 32")
+    size = 1
+    for number in shape:
+        size *= number
+    if nonzeros is not None and (type(nonzeros) is not int or not 0 <= nonzeros <= size):
+        refuse(f"its tensor {name} has {short(nonzeros)} non-zeros of {size} elements")
+    if plain and (bits != FULL or nonzeros is not None):
+        refuse(f"its tensor {name} is not dense and in 32 bits, as LayerNorm's are")
+    return Described(shape=shape, bits=bits, nonzeros=nonzeros)
+
+
+def _check_size(value: Any, name: str, limit: int = LARGEST_SIZE) -> int:
+    if type(value) is not int or not 1 <= value <= limit:
+        refuse(f"its {name} {short(value)} is not a whole number from 1 to {limit}")
+    return value
+
+
+def _check_keys(record: Mapping[str, Any], keys: tuple[str, ...], what: str) -> None:
+    if missing := [key for key in keys if key not in record]:
+        refuse(f"{what} lack {short(missing[0])}")
+    if more := sorted(set(record) - set(keys)):
+        refuse(f"{what} have an unknown {short(more[0])}")
+
+
+def short(value: Any) -> str:
+    """Give a value for a message: on one line, and never long."""
+    text = repr(value) if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def refuse(why: str) -> NoReturn:
+    """Raise what is wrong with a file; who knows its name completes the sentence."""
+    raise ArtifactError(why)

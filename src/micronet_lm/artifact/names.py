@@ -1,0 +1,29 @@
+"""Which weight tensors a packed model holds, with their shapes."""
+
+from collections.abc import Iterator
+
+from micronet_lm.accounting.layout import slots
+from micronet_lm.config import ModelConfig
+
+NORMS = ("attention_norm", "ffn_norm")
+"""The LayerNorms of a block; their values always stay dense and in 32 bits."""
+
+
+def tensor_shapes(shape: ModelConfig) -> dict[str, tuple[int, ...]]:
+    """Name every weight tensor of a model, with its shape as it is stored."""
+    found: dict[str, tuple[int, ...]] = {}
+    for slot in slots(shape):
+        sizes = (slot.outputs, slot.inputs)
+        found[slot.name] = sizes[::-1] if slot.transposed else sizes
+        if slot.bias:
+            found[slot.bias] = (slot.outputs,)
+    found.update((name, (shape.width,)) for name in norm_names(shape))
+    return found
+
+
+def norm_names(shape: ModelConfig) -> Iterator[str]:
+    """Name the gains and biases of all LayerNorms."""
+    for number in range(shape.layers):
+        for norm in NORMS:
+            yield f"blocks.{number}.{norm}.weight"
+            yield f"blocks.{number}.{norm}.bias"

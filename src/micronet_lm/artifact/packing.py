@@ -1,0 +1,111 @@
+"""From a run's folder to a packed model, without torch."""
+
+import math
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+
+from micronet_lm.accounting.runs import PREFIX, run_recipe
+from micronet_lm.accounting.widths import widths
+from micronet_lm.artifact.names import tensor_shapes
+from micronet_lm.artifact.packed_model import CacheParameters, Floats, PackedModel, Weights
+from micronet_lm.config import Place, Recipe
+from micronet_lm.corpus import Corpus
+from micronet_lm.errors import RunError
+
+Checkpoint = Literal["best", "last"]
+
+
+def model_of_run(path: Path, corpus: Corpus, checkpoint: Checkpoint = "best") -> PackedModel:
+    """Read a run's checkpoint; the words are those of the corpus that it was made with."""
+    recipe = run_recipe(path)
+    if recipe.model.vocabulary != len(corpus.vocabulary):
+        raise RunError(
+            f"the run's model has {recipe.model.vocabulary:,} words, but {corpus.path} has "
+            f"{len(corpus.vocabulary):,}; name the run's own corpus with --corpus"
+        )
+    file = checkpoint_file(path, checkpoint)
+    try:
+        with safe_open(file, framework="numpy") as held:
+            reader = _Checkpoint(file, held)
+            tensors = _weights(reader, recipe)
+            activations = _activations(reader)
+            cache = _cache(reader, recipe)
+    except (SafetensorError, OSError, ValueError, TypeError) as error:
+        raise RunError(f"{file} is damaged ({error}); train again or restore a copy") from None
+    bits = recipe.quantize.width_of_activations if recipe.quantize and activations else None
+    return PackedModel(
+        shape=recipe.model,
+        tensors=tensors,
+        words=corpus.vocabulary.words,
+        tokenizer=corpus.manifest.tokenizer,
+        cache=cache,
+        activation_bits=bits,
+        activations=activations,
+    )
+
+
+def checkpoint_file(path: Path, checkpoint: Checkpoint) -> Path:
+    """Name a run's checkpoint, which must be there."""
+    file = path / f"{checkpoint}.safetensors"
+    if not file.is_file():
+        saved = checkpoint == "best" and (path / "last.safetensors").is_file()
+        advice = "take --checkpoint last" if saved else "has the run saved a checkpoint yet?"
+        raise RunError(f"{file} does not exist; {advice}")
+    return file
+
+
+class _Checkpoint:
+    """A model's tensors in a checkpoint, by their names without the lead."""
+
+    def __init__(self, file: Path, tensors: Any) -> None:
+        self._file, self._tensors, self.names = file, tensors, set(tensors.keys())
+
+    def take(self, name: str) -> NDArray[Any]:
+        if PREFIX + name not in self.names:
+            raise RunError(f"{self._file} does not fit its recipe: it has no {PREFIX}{name}")
+        found: NDArray[Any] = self._tensors.get_tensor(PREFIX + name)
+        return found
+
+
+def _weights(reader: _Checkpoint, recipe: Recipe) -> dict[str, Weights]:
+    integer = widths(recipe.quantize, recipe.model) if recipe.quantize else {}
+    found = {}
+    for name in tensor_shapes(recipe.model):
+        values = reader.take(name)
+        if name not in integer:
+            found[name] = Weights(values=values.astype(np.float32, copy=False))
+            continue
+        if not np.issubdtype(values.dtype, np.integer):
+            raise RunError(
+                f"its {name} is still {values.dtype} although the recipe quantizes it; pack the "
+                "checkpoint 'best' of a finished 'micronet quantize'"
+            )
+        steps = reader.take(f"{name}.steps").astype(np.float32, copy=False)
+        bits = integer[name].bits
+        found[name] = Weights(values=values.astype(np.int16), steps=steps, bits=bits)
+    return found
+
+
+def _activations(reader: _Checkpoint) -> dict[Place, Floats]:
+    names = {place: f"activations.{place}" for place in Place}
+    return {
+        place: reader.take(name)
+        for place, name in names.items()
+        if PREFIX + name in reader.names and len(reader.take(name))
+    }
+
+
+def _cache(reader: _Checkpoint, recipe: Recipe) -> CacheParameters | None:
+    """θ and λ themselves; a checkpoint holds what they are the softplus and the sigmoid of."""
+    if recipe.cache is None:
+        return None
+    theta, lam = (float(reader.take(f"cache.free_{key}")) for key in ("theta", "lam"))
+    positive = max(theta, 0.0) + math.log1p(math.exp(-abs(theta)))
+    share = 1 / (1 + math.exp(-lam)) if lam >= 0 else math.exp(lam) / (1 + math.exp(lam))
+    return CacheParameters(
+        size=recipe.cache.size, theta=float(np.float32(positive)), lam=float(np.float32(share))
+    )

@@ -1,0 +1,164 @@
+"""Reads a packed file, strictly: what docs/format.md does not allow is refused in one sentence."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from micronet_lm.accounting.target import FULL
+from micronet_lm.artifact.bits import loose_bits, packed_size, unpack_integers, unpack_mask
+from micronet_lm.artifact.checks import check_model
+from micronet_lm.artifact.container import Container, open_container
+from micronet_lm.artifact.metadata import Described, Metadata, from_json, refuse, short
+from micronet_lm.artifact.packed_model import CacheParameters, PackedModel, Weights
+from micronet_lm.config import Place
+from micronet_lm.errors import ArtifactError
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PackedFile:
+    """An opened file: the model, and the parts that it is made of on disk."""
+
+    container: Container
+    model: PackedModel
+
+
+def read_packed(path: Path) -> PackedModel:
+    """Read the model of a packed file."""
+    return open_packed(path).model
+
+
+def open_packed(path: Path) -> PackedFile:
+    """Read a packed file: its model and its parts."""
+    try:
+        container = open_container(path)
+        return PackedFile(container=container, model=_model(container))
+    except ArtifactError as error:
+        if str(path) in str(error):
+            raise
+        raise ArtifactError(f"{path} cannot be used: {error}; restore it or pack again") from None
+
+
+def _model(container: Container) -> PackedModel:
+    metadata = from_json(container.metadata)
+    reader = _Reader(container)
+    model = PackedModel(
+        shape=metadata.model,
+        tensors={name: reader.weights(name, told) for name, told in metadata.tensors.items()},
+        words=reader.words(metadata.model.bounds[-1]),
+        tokenizer=metadata.tokenizer,
+        cache=reader.cache(metadata.cache),
+        activation_bits=metadata.activation_bits,
+        activations=reader.activations(metadata),
+        card=metadata.card,
+    )
+    reader.finish()
+    check_model(model)
+    return model
+
+
+class _Reader:
+    """Takes the parts of a file one by one, and knows which were never asked for."""
+
+    def __init__(self, container: Container) -> None:
+        self._container = container
+        self._left = set(container.parts)
+
+    def take(self, name: str, dtype: str, *shape: int) -> NDArray[Any]:
+        """Give a part that must be there with this type and shape."""
+        part = self._container.parts.get(name)
+        if part is None:
+            refuse(f"it lacks the tensor {name}")
+        if (part.dtype, part.shape) != (dtype, shape):
+            refuse(
+                f"its tensor {name} is {part.dtype} {list(part.shape)} instead of "
+                f"{dtype} {list(shape)}"
+            )
+        self._left.discard(name)
+        return self._container.array(name)
+
+    def finish(self) -> None:
+        """Refuse parts that nobody asked for."""
+        if self._left:
+            refuse(f"it has an unknown tensor {short(min(self._left))}")
+
+    def weights(self, name: str, told: Described) -> Weights:
+        """Put a weight tensor together from its parts."""
+        size = int(np.prod(told.shape, dtype=object))
+        count = size if told.nonzeros is None else told.nonzeros
+        mask = None
+        if told.nonzeros is not None:
+            mask = unpack_mask(self._packed(f"{name}.mask", size, 1), size)
+            if (marked := int(np.count_nonzero(mask))) != count:
+                refuse(f"its tensor {name}.mask marks {marked} non-zeros instead of {count}")
+        if told.bits == FULL:
+            dense = mask is None
+            shape = told.shape if dense else (count,)
+            values = self.take(name if dense else f"{name}.values", "F32", *shape)
+            return Weights(values=_spread(name, values, mask, told.shape))
+        packed = self._packed(f"{name}.integers", count, told.bits)
+        integers = unpack_integers(packed, count, told.bits)
+        if integers.size and int(integers.min()) == -(2 ** (told.bits - 1)):
+            refuse(f"its tensor {name} has the integer −2^{told.bits - 1}, which is not allowed")
+        return Weights(
+            values=_spread(name, integers, mask, told.shape),
+            steps=self._steps(f"{name}.steps", told.shape[0]),
+            bits=told.bits,
+        )
+
+    def words(self, count: int) -> Sequence[str]:
+        """Give the vocabulary's words."""
+        part = self._container.parts.get("vocabulary")
+        data = self.take("vocabulary", "U8", part.bytes if part else 0).tobytes()
+        try:
+            words = data.decode("utf-8").split("\n")
+        except UnicodeDecodeError as error:
+            refuse(f"byte {error.start} of its vocabulary is not UTF-8")
+        if words.pop():
+            refuse("the last word of its vocabulary has no line feed")
+        if len(words) != count:
+            refuse(f"its vocabulary has {len(words)} words instead of {count}")
+        return words
+
+    def cache(self, size: int) -> CacheParameters | None:
+        """Give the cache's parameters, where there is a cache."""
+        if not size:
+            return None
+        theta, lam = (float(self.take(f"cache.{key}", "F32", 1)[0]) for key in ("theta", "lam"))
+        return CacheParameters(size=size, theta=theta, lam=lam)
+
+    def activations(self, metadata: Metadata) -> dict[Place, NDArray[np.float32]]:
+        """Give the quantizers of all places that are quantized."""
+        found = {}
+        for place in Place:
+            name = f"activations.{place}"
+            if part := self._container.parts.get(name):
+                found[place] = self.take(name, "F32", *part.shape)
+        return found
+
+    def _steps(self, name: str, rows: int) -> NDArray[np.float32]:
+        part = self._container.parts.get(name)
+        each_row = part is not None and part.shape == (rows,)
+        return self.take(name, "F32", rows if each_row else 1)
+
+    def _packed(self, name: str, count: int, bits: int) -> NDArray[np.uint8]:
+        packed: NDArray[np.uint8] = self.take(name, "U8", packed_size(count, bits))
+        if loose_bits(packed, count * bits):
+            refuse(f"its tensor {name} has bits set behind its last element")
+        return packed
+
+
+def _spread(
+    name: str, values: NDArray[Any], mask: NDArray[np.bool_] | None, shape: tuple[int, ...]
+) -> NDArray[Any]:
+    """Put the non-zeros of a sparse tensor where its mask says."""
+    if mask is None:
+        return values.reshape(shape)
+    if np.count_nonzero(values) != values.size:
+        refuse(f"its tensor {name} has a zero among its non-zeros")
+    dense = np.zeros(mask.size, values.dtype)
+    dense[mask] = values
+    return dense.reshape(shape)

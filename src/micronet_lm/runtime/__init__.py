@@ -1,0 +1,1 @@
+"""Runs packed models without torch: the face by text, and the engines underneath."""

@@ -1,0 +1,192 @@
+"""The face by text: a packed model that scores, predicts and writes words."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from micronet_lm.errors import InferenceError
+from micronet_lm.runtime.engine import Engine, Ids, Session
+from micronet_lm.runtime.engines import Name, open_engine
+from micronet_lm.runtime.questions import check_sampling
+from micronet_lm.runtime.words import Encoder, Words
+
+
+class Scored(NamedTuple):
+    """A token of a text, as the model knows it, and its natural log-probability."""
+
+    word: str
+    log_probability: float
+
+
+class Candidate(NamedTuple):
+    """A word that may come next, and its probability."""
+
+    word: str
+    probability: float
+
+
+def load(path: Path | str, engine: Name = "auto") -> "LM":
+    """Open a packed file. `auto` takes the native engine where it is built, else NumPy."""
+    return LM(open_engine(path, engine))
+
+
+class LM:
+    """A packed language model.
+
+    A text is split into tokens as the training corpus was; a newline is the token `<eos>`, and
+    words that the vocabulary lacks become `<unk>`.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        """The engine underneath, which works by word ids."""
+        metadata = json.loads(engine.metadata)
+        self.card: Mapping[str, Any] = metadata["card"]
+        """What the model is and where it comes from."""
+        self.vocabulary = Words(engine)
+        """All words; a word's place is its id."""
+        self.encoder = Encoder(engine, metadata["tokenizer"])
+        """From text to ids."""
+
+    def __repr__(self) -> str:
+        return f"LM({self.card.get('name', 'unnamed')!r}, {len(self.vocabulary)} words)"
+
+    def perplexity(self, text: str, threads: int = 1) -> float:
+        """exp of the mean negative log-probability of every token after the first."""  # noqa: D403
+        scores = self.engine.score(self.encoder.ids(text), threads)
+        return float(np.exp(min(-scores.mean(dtype=np.float64), 709.0)))
+
+    def score(self, text: str, threads: int = 1) -> list[Scored]:
+        """Score every token after the first, each from all tokens before it."""
+        ids = self.encoder.ids(text)
+        return self._scored(ids, self.engine.score(ids, threads))
+
+    def score_batch(self, texts: Sequence[str], threads: int = 1) -> list[list[Scored]]:
+        """Score several texts, each on its own; `threads` changes only the speed."""
+        ids = [self.encoder.ids(text) for text in texts]
+        scores = self.engine.score_batch(ids, threads)
+        return [self._scored(own, score) for own, score in zip(ids, scores, strict=True)]
+
+    def top_k(self, text: str, k: int = 5) -> list[Candidate]:
+        """The k likeliest words after a text; after a line's end where the text is empty."""
+        return self._after(text).top_k(k)
+
+    def complete(self, text: str, prefix: str, k: int = 5) -> list[Candidate]:
+        """The k likeliest words after a text among those that begin with `prefix`."""
+        return self._after(text).complete(prefix, k)
+
+    def generate(
+        self,
+        text: str = "",
+        max_tokens: int = 50,
+        temperature: float = 1.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        seed: int = 0,
+    ) -> Iterator[str]:
+        """Write on after a text, word by word; the same seed gives the same words.
+
+        A temperature of 0 always takes the likeliest word. `top_k` above 0 and `top_p` below 1
+        leave only the likeliest words to choose from. Words come as the model knows them: `join`
+        makes text of them.
+        """
+        if max_tokens < 0:
+            raise InferenceError(f"max_tokens is {max_tokens}, but it must be 0 or more")
+        if temperature != 0:
+            check_sampling(temperature, top_k, top_p)
+        state = self._after(text)
+
+        def words() -> Iterator[str]:
+            random = np.random.default_rng(seed)
+            for _ in range(max_tokens):
+                if temperature == 0:
+                    word = state.top_k(1)[0].word
+                else:
+                    word = state.sample(random.random(), temperature, top_k, top_p)
+                yield word
+                state.feed_words([word])
+
+        return words()
+
+    def join(self, words: Sequence[str]) -> str:
+        """Put words together to text."""
+        return self.encoder.tokenizer.join(words)
+
+    def start(self) -> "State":
+        """Begin a text."""
+        return State(self, self.engine.start())
+
+    def restore(self, saved: bytes) -> "State":
+        """Go on with a state that was saved."""
+        return State(self, self.engine.restore(saved))
+
+    def _after(self, text: str) -> "State":
+        state = self.start()
+        state.feed(text)
+        if not state.tokens:
+            state.feed("\n")
+        return state
+
+    def _scored(self, ids: Ids, scores: NDArray[np.float32]) -> list[Scored]:
+        words = map(self.engine.word, ids[1:].tolist())
+        return [Scored(*pair) for pair in zip(words, scores.tolist(), strict=True)]
+
+
+class State:
+    """A text that is read on and on; it can be asked for the next word at any time."""
+
+    def __init__(self, model: LM, session: Session) -> None:
+        self._model, self._session = model, session
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens were read."""
+        return self._session.tokens
+
+    def feed(self, text: str) -> None:
+        """Read more text: one word or many."""
+        self._session.feed_many(self._model.encoder.ids(text))
+
+    def feed_words(self, words: Sequence[str]) -> None:
+        """Read words as the model gives them: no text is split."""
+        self._session.feed_many(self._model.encoder.ids_of(words))
+
+    def top_k(self, k: int = 5) -> list[Candidate]:
+        """The k likeliest words, the likeliest first."""
+        return self._candidates(*self._session.top_k(k))
+
+    def complete(self, prefix: str, k: int = 5) -> list[Candidate]:
+        """The k likeliest words that begin with `prefix`."""
+        return self._candidates(*self._session.complete(prefix, k))
+
+    def logprob(self, word: str) -> float:
+        """Natural log-probability that this word comes next; an unknown word is an error."""
+        return self._session.log_probability(self._model.encoder.known(word))
+
+    def distribution(self) -> NDArray[np.float32]:
+        """Probabilities of all words, in the order of `vocabulary`."""
+        return np.exp(self._session.log_distribution())
+
+    def sample(self, u: float, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0) -> str:
+        """Choose the next word by a number in [0, 1); it is not read."""
+        return self._model.engine.word(self._session.sample(u, temperature, top_k, top_p))
+
+    def fork(self) -> "State":
+        """Give a second state that has read the same and goes on by itself."""
+        return State(self._model, self._session.fork())
+
+    def save(self) -> bytes:
+        """Give all of it as bytes, for the same model and engine."""
+        return self._session.save()
+
+    def restore(self, saved: bytes) -> None:
+        """Go back to what was saved."""
+        self._session = self._model.engine.restore(saved)
+
+    def _candidates(self, ids: Ids, scores: NDArray[np.float32]) -> list[Candidate]:
+        words = map(self._model.engine.word, ids.tolist())
+        return [Candidate(*pair) for pair in zip(words, np.exp(scores).tolist(), strict=True)]

@@ -1,0 +1,127 @@
+"""The native engine behind the engines' face: its errors become this package's."""
+
+import importlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from micronet_lm.errors import ArtifactError, InferenceError
+from micronet_lm.runtime.engine import Floats, Ids
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_FAILURES = (ValueError, RuntimeError, IndexError, OverflowError, TypeError, OSError)
+"""What the binding raises; its messages are sentences already."""
+
+
+def _asked(call: Callable[P, R], *words: P.args, **named: P.kwargs) -> R:
+    try:
+        return call(*words, **named)
+    except _FAILURES as error:
+        raise InferenceError(str(error)) from None
+
+
+class NativeSession:
+    """See `runtime.engine.Session`."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens were fed."""
+        return int(self._session.tokens)
+
+    def feed(self, token: int) -> None:
+        """Read the next token."""
+        _asked(self._session.feed, token)
+
+    def feed_many(self, tokens: Ids | Sequence[int]) -> None:
+        """Read several tokens."""
+        _asked(self._session.feed_many, tokens)
+
+    def log_probability(self, token: int) -> float:
+        """Log-probability that this token comes next."""
+        return float(_asked(self._session.log_probability, token))
+
+    def log_distribution(self) -> Floats:
+        """Log-probabilities of all words."""
+        answer: Floats = _asked(self._session.log_distribution)
+        return answer
+
+    def top_k(self, k: int) -> tuple[Ids, Floats]:
+        """The k likeliest words."""
+        best: tuple[Ids, Floats] = _asked(self._session.top_k, k)
+        return best
+
+    def complete(self, prefix: str, k: int) -> tuple[Ids, Floats]:
+        """The k likeliest words that begin with a prefix."""
+        best: tuple[Ids, Floats] = _asked(self._session.complete, prefix, k)
+        return best
+
+    def sample(self, u: float, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0) -> int:
+        """Choose the next word by a number in [0, 1)."""
+        return int(_asked(self._session.sample, u, temperature, top_k, top_p))
+
+    def fork(self) -> "NativeSession":
+        """Give a second session that has read the same."""
+        return NativeSession(_asked(self._session.fork))
+
+    def save(self) -> bytes:
+        """Give all of it as bytes."""
+        return bytes(_asked(self._session.save))
+
+
+class NativeEngine:
+    """See `runtime.engine.Engine`."""
+
+    def __init__(self, path: Path | str, *, kernels: str = "auto") -> None:
+        native = importlib.import_module("micronet_lm.runtime._native")
+        if not Path(path).exists():
+            raise ArtifactError(f"there is no file {path}; 'micronet pack RUN -o {path}' makes one")
+        try:
+            self._engine: Any = native.Engine(str(path), kernels=kernels)
+        except _FAILURES as error:
+            raise ArtifactError(f"{path} cannot be used: {error}") from None
+
+    @property
+    def vocabulary_size(self) -> int:
+        """How many words the model knows."""
+        return int(self._engine.vocabulary_size)
+
+    @property
+    def metadata(self) -> str:
+        """The packed file's metadata, a JSON object."""
+        return str(self._engine.metadata)
+
+    @property
+    def kernels(self) -> str:
+        """The kernels in use: `scalar`, `avx2` or another that this processor has."""
+        return str(self._engine.kernels)
+
+    def word(self, token: int) -> str:
+        """The word of an id."""
+        return str(_asked(self._engine.word, token))
+
+    def find(self, word: str) -> int | None:
+        """The id of a word; nothing where the vocabulary lacks it."""
+        found: int | None = _asked(self._engine.find, word)
+        return found
+
+    def start(self) -> NativeSession:
+        """Begin a text."""
+        return NativeSession(_asked(self._engine.start))
+
+    def restore(self, saved: bytes) -> NativeSession:
+        """Go on with a session that was saved."""
+        return NativeSession(_asked(self._engine.restore, saved))
+
+    def score(self, tokens: Ids | Sequence[int], threads: int = 1) -> Floats:
+        """Log-probability of every token of a text after the first."""
+        scores: Floats = _asked(self._engine.score, tokens, threads)
+        return scores
+
+    def score_batch(self, texts: Sequence[Ids | Sequence[int]], threads: int = 1) -> list[Floats]:
+        """`score` of several texts, each on its own."""
+        scores: list[Floats] = _asked(self._engine.score_batch, list(texts), threads)
+        return scores

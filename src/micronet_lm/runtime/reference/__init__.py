@@ -1,0 +1,5 @@
+"""The NumPy engine: the readable reference of docs/arithmetic.md, over chunks of tokens."""
+
+from micronet_lm.runtime.reference.engine import NumpyEngine
+
+__all__ = ["NumpyEngine"]

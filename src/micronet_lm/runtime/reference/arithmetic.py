@@ -1,0 +1,103 @@
+"""Quantized numbers and what is done with them (docs/arithmetic.md, quantizers and rules).
+
+A model with quantized activations is computed in doubles, and integers stay integers: sums of their
+products are exact. A model without them is computed in fp32, as any other.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from micronet_lm.artifact import Weights
+from micronet_lm.artifact.bits import largest
+
+Array = NDArray[np.floating[Any]]
+Floats = NDArray[np.float32]
+
+EPSILON = 1e-5
+"""LayerNorm's ε."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Numbers:
+    """Activations or weights: `numbers · step`. Integers have a step, floats have 1."""
+
+    numbers: Array
+    step: Array | float = 1.0
+
+    def floats(self) -> Floats:
+        """The values in fp32; exact."""
+        if isinstance(self.step, float) and self.step == 1.0:
+            return self.numbers.astype(np.float32, copy=False)
+        return self.numbers.astype(np.float32) * np.asarray(self.step, np.float32)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantizer:
+    """Q of one place in one layer."""
+
+    step: np.float32
+    bits: int
+
+    def __call__(self, x: Floats) -> Numbers:
+        """Round to the nearest multiple of the step, half to even, within the bits' range."""
+        if self.step == 0:
+            return Numbers(numbers=np.zeros_like(x), step=0.0)
+        limit = largest(self.bits)
+        integers = np.clip(np.rint(x * (np.float32(1) / self.step)), -limit, limit)
+        return Numbers(numbers=integers, step=float(self.step))
+
+
+def quantize(x: Floats, quantizer: Quantizer | None) -> Numbers:
+    """Apply a quantizer, or nothing where a place is not quantized."""
+    return Numbers(numbers=x) if quantizer is None else quantizer(x)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Linear:
+    """A matrix, ready for products with rows of activations."""
+
+    matrix: Array
+    """(inputs, outputs): integers or floats in doubles, or values in fp32."""
+    scale: Array | float
+    """(outputs) or 1: what the matrix's integers are multiplied with."""
+    bias: Array | None
+
+    def __call__(self, x: Numbers) -> Floats:
+        """fl(W x + b) of each row of x (T, inputs)."""
+        sums = x.numbers.astype(self.matrix.dtype, copy=False) @ self.matrix
+        if sums.dtype == np.float64:
+            sums *= self.scale * np.asarray(x.step)
+        if self.bias is not None:
+            sums += self.bias
+        return sums.astype(np.float32, copy=False)
+
+
+def linear(weights: Weights, bias: Weights | None, exact: bool) -> Linear:
+    """Prepare a matrix (outputs × inputs) and its bias."""
+    kind: type[np.floating[Any]] = np.float64 if exact else np.float32
+    scale: Array | float = 1.0
+    if exact and weights.steps is not None:
+        matrix, scale = weights.values.astype(kind), weights.steps.astype(kind)
+    else:
+        matrix = weights.floats().astype(kind, copy=False)
+    own = None if bias is None else bias.floats().astype(kind, copy=False)
+    return Linear(matrix=np.ascontiguousarray(matrix.T), scale=scale, bias=own)
+
+
+def layer_norm(x: Floats, gain: Floats, bias: Floats) -> Floats:
+    """fl((x − mean) / √(variance + ε) · gain + bias) of each row, in doubles."""
+    exact = x.astype(np.float64)
+    centred = exact - exact.mean(axis=1, keepdims=True)
+    variance = (centred * centred).mean(axis=1, keepdims=True)
+    normal = centred / np.sqrt(variance + EPSILON)
+    return np.asarray(normal * gain + bias, np.float32)
+
+
+def log_sum_exp(logits: Floats) -> Floats:
+    """The logarithm of each row's Σ exp."""
+    top = logits.max(axis=1, keepdims=True)
+    sums = np.exp(logits - top).sum(axis=1, dtype=np.float64)
+    return np.asarray(np.log(sums) + top[:, 0], np.float32)

@@ -1,0 +1,100 @@
+"""What the cache adds: the last N hidden states vote for the words that followed them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from micronet_lm.artifact import CacheParameters
+from micronet_lm.runtime.reference.arithmetic import Floats
+
+BLOCK = 128
+"""Queries that are compared with the cache at once."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Memory:
+    """What a text has left in the cache, the newest last; never changed, only replaced."""
+
+    states: Floats
+    """(M, D) hidden states, at most N."""
+    words: NDArray[np.int64]
+    """(M) the word that followed each of them."""
+
+    @classmethod
+    def empty(cls, width: int) -> "Memory":
+        """The memory at the beginning of a text."""
+        return cls(states=np.empty((0, width), np.float32), words=np.empty(0, np.int64))
+
+    def after(self, states: Floats, words: NDArray[np.int64], size: int) -> "Memory":
+        """The memory once `words` turned out to follow `states`."""
+        return Memory(
+            states=np.concatenate([self.states, states[-size:]])[-size:],
+            words=np.concatenate([self.words, words[-size:]])[-size:],
+        )
+
+
+def mixed_log_probability(
+    cache: CacheParameters,
+    memory: Memory,
+    hidden: Floats,
+    words: NDArray[np.int64],
+    log_softmax: Floats,
+) -> Floats:
+    """Mix the cache into log P_softmax (T) of the words (T) that follow the states (T, D).
+
+    Each word is in the cache from the token after it on.
+    """
+    past, size = len(memory.words), cache.size
+    states = np.concatenate([memory.states, hidden])
+    every = np.concatenate([memory.words, words])
+    result = log_softmax.copy()
+    for low in range(0, len(words), BLOCK):
+        high = min(low + BLOCK, len(words))
+        first = max(0, past + low - size)
+        seen = np.arange(first, past + high - 1)  # what any query of the block sees
+        now = np.arange(past + low, past + high)[:, None]  # each query's own place
+        visible = (seen < now) & (seen >= now - size)
+        queries = hidden[low:high] * np.float32(cache.theta)
+        votes = _votes(queries, states[first : past + high - 1], visible)
+        chance = np.where(every[seen] == words[low:high, None], votes, 0).sum(axis=1)
+        some = visible.any(axis=1)  # the text's first token has nothing to recall
+        result[low:high][some] = _mix(cache, log_softmax[low:high], chance)[some]
+    return result
+
+
+def mixed_log_distribution(
+    cache: CacheParameters, memory: Memory, hidden: Floats, log_softmax: Floats
+) -> Floats:
+    """Mix the cache into log P_softmax (V) of all words after one hidden state (D)."""
+    if not len(memory.words):
+        return log_softmax
+    visible = np.ones((1, len(memory.words)), bool)
+    votes = _votes(hidden[None] * np.float32(cache.theta), memory.states, visible)[0]
+    result = log_softmax + np.float32(np.log1p(-cache.lam))
+    words, place = np.unique(memory.words, return_inverse=True)
+    result[words] = _mix(
+        cache, log_softmax[words], np.bincount(place, weights=votes).astype(np.float64)
+    )
+    return result
+
+
+def _mix(
+    cache: CacheParameters, log_softmax: Floats, chance: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """log((1 − λ) P_softmax + λ P_cache), also where one of them is too small for a number."""
+    recalled = np.full(chance.shape, -np.inf)
+    np.log(chance, out=recalled, where=chance > 0)
+    mixed: NDArray[np.float64] = np.logaddexp(
+        log_softmax + np.log1p(-cache.lam), recalled + np.log(cache.lam)
+    )
+    return mixed
+
+
+def _votes(queries: Floats, states: Floats, visible: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Softmax over what each query sees; 0 elsewhere."""
+    scores = np.where(visible, queries @ states.T, -np.inf)
+    top = scores.max(axis=1, keepdims=True, initial=-1e30)
+    powers = np.exp(scores - top, dtype=np.float64)
+    total = powers.sum(axis=1, keepdims=True)
+    return np.asarray(powers / np.where(total > 0, total, 1))

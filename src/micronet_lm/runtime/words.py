@@ -1,0 +1,96 @@
+"""From text to ids and back, with an engine's vocabulary."""
+
+from collections.abc import Iterator, Sequence
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from micronet_lm.corpus.tokenizers import Tokenizer, tokenizer
+from micronet_lm.corpus.vocabulary import EOS, UNK
+from micronet_lm.errors import ArtifactError, InferenceError
+from micronet_lm.runtime.engine import Engine
+
+_LIMIT = 1 << 20
+"""Words that are remembered with their ids: bounds the memory on text that never repeats."""
+
+
+class Words(Sequence[str]):
+    """The vocabulary: a word's place is its id."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def __len__(self) -> int:
+        return self._engine.vocabulary_size
+
+    def __contains__(self, word: object) -> bool:
+        return isinstance(word, str) and self._engine.find(word) is not None
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[str]: ...
+    def __getitem__(self, place: int | slice) -> str | Sequence[str]:
+        if isinstance(place, slice):
+            return [self._engine.word(number) for number in range(len(self))[place]]
+        if not -len(self) <= place < len(self):
+            raise IndexError(place)
+        return self._engine.word(place % len(self))
+
+    def __iter__(self) -> Iterator[str]:
+        return map(self._engine.word, range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"Words({len(self)})"
+
+
+class Encoder:
+    """Turns text into ids as the corpus was turned; unknown words become `<unk>`."""
+
+    def __init__(self, engine: Engine, tokenizer_name: str) -> None:
+        self._engine = engine
+        self.tokenizer: Tokenizer = tokenizer(tokenizer_name)
+        self._ids = _Ids(engine)
+        self.unknown, self.line_end = self._ids.unknown, self._ids[EOS]
+
+    def ids(self, text: str) -> NDArray[np.int64]:
+        """The ids of a text; no `<eos>` is added at the end."""
+        return self.ids_of(self.tokenizer.tokens(text))
+
+    def ids_of(self, words: Sequence[str]) -> NDArray[np.int64]:
+        """The ids of words, that of `<unk>` for unknown ones."""
+        if len(self._ids) > _LIMIT:
+            self._ids.clear()
+        return np.fromiter(map(self._ids.__getitem__, words), np.int64, len(words))
+
+    def known(self, word: str) -> int:
+        """The id of a word that must be in the vocabulary."""
+        found = self._engine.find(word)
+        if found is None:
+            raise InferenceError(
+                f"the word {word!r} is not in the vocabulary of {self._engine.vocabulary_size:,} "
+                f"words; ask for {UNK!r}, which stands for all such words"
+            )
+        return found
+
+
+class _Ids(dict[str, int]):
+    """Remembers the ids of the words that were met, so that an engine is asked once for each."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__()
+        self._find = engine.find
+        ends = self._find(EOS)
+        unknown = self._find(UNK)
+        if unknown is None or ends is None:
+            raise ArtifactError(
+                f"the model's vocabulary lacks {UNK if unknown is None else EOS!r}, so text cannot "
+                "be read with it; pack a model of a corpus that 'micronet corpus build' made"
+            )
+        self.unknown = unknown
+
+    def __missing__(self, word: str) -> int:
+        found = self._find(word)
+        self[word] = self.unknown if found is None else found
+        return self[word]
