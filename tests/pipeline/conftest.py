@@ -43,6 +43,7 @@ prune:
   analysed_tokens: 300
   train: {steps: 8, learning_rate: 0.005, warmup: 1, evaluate_every: 4, save_every: 3}
 search: {cache_size: 60}
+quantize: {bits: 6, steps: 2, calibration_tokens: 200}
 """
 
 

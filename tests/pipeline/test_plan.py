@@ -11,10 +11,15 @@ from micronet_lm.config import load_recipe
 from micronet_lm.pipeline.facts import corpus_facts
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "cache"
+def own_cache(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    return cache
 
 
 def test_a_plan_costs_what_the_stages_cost(
@@ -66,9 +71,13 @@ def test_a_plan_says_what_has_changed(
     capsys.readouterr()
     assert main([*words, "--search.cache_size", "50"]) == 0
     rows = {row["stage"]: row for row in json.loads(capsys.readouterr().out)["stages"]}
-    assert [name for name, row in rows.items() if row["runs"]] == ["search-cache", "account"]
+    assert [name for name, row in rows.items() if row["runs"]] == [
+        "search-cache",
+        "quantize",
+        "account",
+    ]
     assert rows["search-cache"]["changes"] == ["cache_size"]
-    assert rows["account"]["changes"] == ["search-cache"]
+    assert rows["account"]["changes"] == ["search-cache", "quantize"]
     assert rows["student"]["seconds"] is None
     assert sorted((str(f), f.stat().st_mtime_ns) for f in finished.rglob("*")) == before
 

@@ -17,7 +17,7 @@ from micronet_lm.cli.main import main
 from micronet_lm.files import locked
 
 STAGES = ["corpus", "teacher", "soft-labels", "student", "sensitivity", "prune", "search-cache"]
-STAGES += ["account"]
+STAGES += ["quantize", "account"]
 KILLING = Path(__file__).with_name("killing.py")
 Run = Callable[..., tuple[int, dict[str, Any], list[str]]]
 
@@ -39,7 +39,7 @@ def run(recipe: Path, capsys: pytest.CaptureFixture[str]) -> Run:
 
 def same(one: Path, other: Path) -> None:
     """Compare what the pipelines made, down to the bits of every weight and the account."""
-    for folder in ("teacher", "student", "pruned", "searched"):
+    for folder in ("teacher", "student", "pruned", "searched", "quantized"):
         left, right = (load_file(root / folder / "best.safetensors") for root in (one, other))
         assert left.keys() == right.keys()
         assert all((left[name] == right[name]).all() for name in left), folder
@@ -67,7 +67,8 @@ def test_a_finished_pipeline_has_all_stages(finished: Path, run: Run) -> None:
     assert rows["prune"]["nonzeros"] < 0.75 * rows["student"]["nonzeros"]
     assert rows["search-cache"]["cache"] == 60
     assert rows["student"]["cache"] == 40
-    assert rows["search-cache"]["storage"] < rows["student"]["storage"]
+    assert rows["quantize"]["bits"] == 6
+    assert rows["quantize"]["storage"] < 0.4 * rows["student"]["storage"]
     assert rows["student"]["test_perplexity"] == stages["student"]["test_perplexity"]
 
 
@@ -97,6 +98,7 @@ def test_the_stages_are_what_the_verbs_make(
         ("sensitivity", 2),
         ("prune", 8),
         ("search-cache", 3),
+        ("quantize", 5),
         ("account", 1),
     ],
 )
@@ -121,12 +123,10 @@ def copy(finished: Path, out: Path) -> Path:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (("--search.cache_size", "50"), ["search-cache", "account"]),
-        (("--prune.sparsity", "0.3"), ["prune", "search-cache", "account"]),
-        (
-            ("--prune.analysed_tokens", "200"),
-            ["sensitivity", "prune", "search-cache", "account"],
-        ),
+        (("--search.cache_size", "50"), STAGES[6:]),
+        (("--quantize.bits", "5"), STAGES[7:]),
+        (("--prune.sparsity", "0.3"), STAGES[5:]),
+        (("--prune.analysed_tokens", "200"), STAGES[4:]),
         (("--distill.weight_max", "0.4"), STAGES[3:]),
         (("--train.seed", "1"), STAGES[3:]),
         (("--distill.top_k", "5"), STAGES[2:]),

@@ -18,6 +18,9 @@ from micronet_lm.training import Run
 SEARCHES = 4.5
 """Evaluations of the split that a cache search takes at most; docs/results has measurements."""
 
+EXACT = 3.0
+"""How many times longer a quantized model's exact arithmetic takes, at most."""
+
 SHORT = 5.0
 """Seconds of stages that only read files and write them."""
 
@@ -66,6 +69,8 @@ class Costs:
                 return self._training(recipes.pruned, folder)
             case "search-cache" if recipes.whole.search:
                 return self._search(recipes.whole.search.cache_size)
+            case "quantize" if recipes.whole.quantize:
+                return self._quantize(recipes.whole.quantize.steps)
             case _:
                 return Cost(seconds=SHORT)
 
@@ -117,6 +122,21 @@ class Costs:
         shape = merge_recipe(self._shaped(self._recipes.student), {"cache.size": size})
         tokens = int(SEARCHES * self._facts.tokens["valid"]) + self._facts.tokens["test"]
         return self._reading(shape, tokens)
+
+    def _quantize(self, steps: int) -> Cost:
+        """Steps in float32, and evaluation in the exact arithmetic of integers."""
+        shape = merge_recipe(
+            self._shaped(self._recipes.student), {"train.precision": "float32", "distill": None}
+        )
+        config, tokens = shape.train, self._facts.tokens["valid"] + self._facts.tokens["test"]
+        speed, parameters = speed_of(shape), self._parameters(shape)
+        return Cost(
+            parameters=parameters,
+            tokens=steps * config.batch * config.window + tokens,
+            memory=speed.train_memory,
+            disk=16 * parameters,
+            seconds=EXACT * (steps * speed.step_seconds + tokens * speed.read_seconds),
+        )
 
     def _reading(self, shape: Recipe, tokens: int) -> Cost:
         speed: Speed = speed_of(shape)

@@ -17,7 +17,7 @@ from micronet_lm.pipeline.recipes import Recipes
 from micronet_lm.pipeline.stage import Stage
 from micronet_lm.training.preparation import open_corpus
 
-TRAINED = ("teacher", "student", "prune")
+TRAINED = ("teacher", "student", "prune", "quantize")
 """Stages that train, and that a run trained elsewhere can stand for."""
 
 
@@ -59,6 +59,19 @@ def stages_of(recipes: Recipes, sources: Sources | None = None) -> dict[str, Sta
                 needs={"corpus": corpus, "source": model},
                 work=partial(works.search, size=search.cache_size),
                 fresh=True,
+            )
+        )
+    if config := recipes.whole.quantize:
+        settings = config.model_dump(mode="json")
+        changes = {f"quantize.{key}": value for key, value in settings.items()}
+        model = models["quantize"] = add(
+            Stage(
+                name="quantize",
+                folder="quantized",
+                settings=settings,
+                needs={"corpus": corpus, "source": model},
+                work=partial(works.quantize_model, changes=changes),
+                fresh=config.steps == 0,  # calibration alone has nothing to go on with
             )
         )
     teacher = {"teacher": stages["teacher"]} if recipes.teacher else {}

@@ -19,6 +19,7 @@ from micronet_lm.compression import (
     write_soft_labels,
 )
 from micronet_lm.compression.pruned_run import make_plan, prune
+from micronet_lm.compression.quantized_run import quantize, quantized_recipe
 from micronet_lm.compression.sensitivity import analyse_run
 from micronet_lm.config import CorpusConfig, DistillConfig, Recipe
 from micronet_lm.corpus import Corpus
@@ -103,6 +104,15 @@ def search(here: Path, inputs: Inputs, *, size: int) -> dict[str, Any]:
     write_searched_run(source, "best", corpus, "valid", found, here)
     best = found.found
     return {**measured(Run(here), corpus), "size": size, "theta": best.theta, "lam": best.lam}
+
+
+def quantize_model(here: Path, inputs: Inputs, *, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn the source's weights and activations into integers."""
+    run, corpus = Run(here), Corpus.open(inputs["corpus"].path)
+    source = Run.open(inputs["source"].path)
+    recipe = quantized_recipe(source.recipe(), changes)
+    outcome = quantize(run, recipe, corpus, source=source)
+    return _trained(run, corpus, outcome)
 
 
 def account(here: Path, inputs: Inputs) -> dict[str, Any]:
