@@ -26,7 +26,7 @@ from micronet_lm.cli.runs import INTERRUPTED
 from micronet_lm.config import split_overrides
 from micronet_lm.errors import MicronetError, UsageError
 
-_EXTRAS = {"torch": "train", "tensorboard": "train", "matplotlib": "report"}
+_EXTRAS = {"torch": "train", "tensorboard": "train", "matplotlib": "report", "submitit": "cluster"}
 """Packages that come with an extra, and which."""
 
 

@@ -9,7 +9,7 @@ from rich.table import Table
 from micronet_lm.cli.shown import amount, clock, size
 
 
-def print_plan(root: str, rows: Sequence[dict[str, Any]], free: int) -> None:
+def print_plan(root: str, rows: Sequence[dict[str, Any]], free: int | None) -> None:
     """Print one line a stage, and the sums of what is still to be done."""
     table = Table(box=None, header_style="bold", title=f"Plan of {root}", title_justify="left")
     table.add_column("stage", no_wrap=True)
@@ -28,9 +28,9 @@ def print_plan(root: str, rows: Sequence[dict[str, Any]], free: int) -> None:
     table.add_row("still to do", f"{len(todo)} of {len(rows)}", *all_cells, style="bold")
     console = Console()
     console.print(table)
+    room = f"; {size(free)} are free on the disk" if free else ""
     console.print(
-        f"Time and memory are estimated from a short measurement on this machine; "
-        f"{size(free)} are free on the disk.",
+        f"Time and memory are estimated from a short measurement on this machine{room}.",
         highlight=False,
         soft_wrap=True,
     )

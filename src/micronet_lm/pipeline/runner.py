@@ -59,7 +59,7 @@ def run_stages(site: Site, targets: Sequence[Stage], tell: Tell) -> None:
 
 def perform(site: Site, stage: Stage) -> None:
     """Do one stage whose inputs are complete."""
-    with writing(site):
+    with writing(site), site.occupied(stage):
         record = site.begin(stage)
         inputs = {role: site.product(needed) for role, needed in stage.needs.items()}
         begin = time.perf_counter()

@@ -143,6 +143,17 @@ class Site:
                 f"another pipeline runs in {self.root}; wait for it or choose another --out"
             ) from None
 
+    @contextmanager
+    def occupied(self, stage: Stage) -> Iterator[None]:
+        """Keep other processes from one stage, whoever started them."""
+        try:
+            with locked(self.root / RECORDS / f".{self._name(stage)}"):
+                yield
+        except BlockingIOError:
+            raise PipelineError(
+                f"another process works on {self.folder(stage)}; wait for it"
+            ) from None
+
     def _name(self, stage: Stage) -> str:
         return f"{stage.folder}-{stage.fingerprint[:12]}" if self._shared else stage.folder
 

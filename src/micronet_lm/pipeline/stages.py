@@ -21,6 +21,10 @@ TRAINED = ("teacher", "student", "prune", "quantize")
 """Stages that train, and that a run trained elsewhere can stand for."""
 
 
+MODELS = ("student", "prune", "search-cache", "quantize")
+"""Stages that the model itself goes through, in order."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sources:
     """Where things lie that need not be made; none of it changes what a stage gives."""

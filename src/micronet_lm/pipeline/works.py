@@ -102,8 +102,7 @@ def search(here: Path, inputs: Inputs, *, size: int) -> dict[str, Any]:
         surface = Surface(model, ids, advance=advance)
     found = search_cache(model, surface, size=size)
     write_searched_run(source, "best", corpus, "valid", found, here)
-    best = found.found
-    return {**measured(Run(here), corpus), "size": size, "theta": best.theta, "lam": best.lam}
+    return {**measured(Run(here), corpus), "size": size}
 
 
 def quantize_model(here: Path, inputs: Inputs, *, changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -151,7 +150,10 @@ def measured(run: Run, corpus: Corpus) -> dict[str, Any]:
     ids = corpus.split("test")
     with bar("Evaluating test", total=len(ids) - 1, unit="tokens") as advance:
         test = evaluate(model, ids, advance=advance)
+    cache = model.cache
+    learned = {} if cache is None else {"theta": cache.theta.item(), "lam": cache.lam.item()}
     return {
+        **learned,
         "parameters": model.parameter_count(),
         "validation_perplexity": perplexity(best),
         "test_perplexity": test.perplexity,
@@ -185,6 +187,7 @@ def costs(target: Target) -> dict[str, Any]:
     model = paper["model"]
     return {
         "parameters": paper["parameters"],
+        "weights": model["weights"],
         "nonzeros": model["nonzeros"],
         "bits": model["bits"],
         "cache": model["cache"],
