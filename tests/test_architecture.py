@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "micronet_lm"
 # that do not know each other.
 LAYERS: list[set[str]] = [
     {"errors"},
-    {"files", "progress"},
+    {"evaluation", "files", "progress"},
     {"config"},
     {"corpus", "accounting", "model"},
     {"artifact"},
@@ -26,7 +26,16 @@ LAYERS: list[set[str]] = [
     {"__main__"},
 ]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
-TORCH_FREE = {"errors", "files", "progress", "config", "corpus", "accounting", "artifact"}
+TORCH_FREE = {
+    "errors",
+    "evaluation",
+    "files",
+    "progress",
+    "config",
+    "corpus",
+    "accounting",
+    "artifact",
+}
 TORCH_FREE |= {"runtime", "serve"}
 
 

@@ -131,6 +131,7 @@ def test_mistakes_of_the_command_line_exit_with_2(
         ("distill", "demo", "--out", out): "the recipe has no section distill",
         ("train", "demo", "--out", out, "--distill.top_k", "9"): "needs a teacher's soft labels",
         ("train", "demo", "--out", out, "--prune.every", "9"): "needs a trained run",
+        ("train", "demo", "--out", out, "--quantize.bits", "9"): "micronet quantize RUN",
         ("evaluate", out, "--split", "dev"): "invalid choice: 'dev'",
         ("evaluate",): "required: RUN",
         ("soft-labels", out): "required: --out",
@@ -179,7 +180,7 @@ def test_a_folder_that_cannot_be_written(
 
 def test_help_has_an_example_for_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
     verbs = ("presets", "train", "soft-labels", "distill", "search-cache", "evaluate", "account")
-    for verb in ("corpus build", "corpus info", *verbs, "reproduce"):
+    for verb in ("corpus build", "corpus info", *verbs, "reproduce", "quantize"):
         words = verb.split()
         with pytest.raises(SystemExit) as left:
             main([*words, "--help"])

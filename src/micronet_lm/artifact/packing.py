@@ -1,6 +1,8 @@
 """From a run's folder to a packed model, without torch."""
 
 import math
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -8,10 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from micronet_lm.accounting.runs import PREFIX, run_recipe
+from micronet_lm.accounting.runs import PREFIX, counted_shares, is_run, run_corpus, run_recipe
 from micronet_lm.accounting.widths import widths
+from micronet_lm.artifact.accounted import target_of
+from micronet_lm.artifact.card import known_perplexity, make_card
 from micronet_lm.artifact.names import tensor_shapes
 from micronet_lm.artifact.packed_model import CacheParameters, Floats, PackedModel, Weights
+from micronet_lm.artifact.writer import write_packed
 from micronet_lm.config import Place, Recipe
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import RunError
@@ -19,10 +24,12 @@ from micronet_lm.errors import RunError
 Checkpoint = Literal["best", "last"]
 
 
-def model_of_run(path: Path, corpus: Corpus, checkpoint: Checkpoint = "best") -> PackedModel:
-    """Read a run's checkpoint; the words are those of the corpus that it was made with."""
+def model_of_run(path: Path, corpus: Corpus | None, checkpoint: Checkpoint = "best") -> PackedModel:
+    """Read a run's checkpoint; the words are those of its corpus, none where that is not given."""
+    if not is_run(path):
+        raise RunError(f"{path} is not a run: it has no recipe.yaml ('micronet train' makes one)")
     recipe = run_recipe(path)
-    if recipe.model.vocabulary != len(corpus.vocabulary):
+    if corpus is not None and recipe.model.vocabulary != len(corpus.vocabulary):
         raise RunError(
             f"the run's model has {recipe.model.vocabulary:,} words, but {corpus.path} has "
             f"{len(corpus.vocabulary):,}; name the run's own corpus with --corpus"
@@ -40,8 +47,8 @@ def model_of_run(path: Path, corpus: Corpus, checkpoint: Checkpoint = "best") ->
     return PackedModel(
         shape=recipe.model,
         tensors=tensors,
-        words=corpus.vocabulary.words,
-        tokenizer=corpus.manifest.tokenizer,
+        words=corpus.vocabulary.words if corpus else (),
+        tokenizer=corpus.manifest.tokenizer if corpus else "",
         cache=cache,
         activation_bits=bits,
         activations=activations,
@@ -109,3 +116,51 @@ def _cache(reader: _Checkpoint, recipe: Recipe) -> CacheParameters | None:
     return CacheParameters(
         size=recipe.cache.size, theta=float(np.float32(positive)), lam=float(np.float32(share))
     )
+
+
+def pack_run(
+    path: Path,
+    out: Path,
+    *,
+    corpus: Path | None = None,
+    checkpoint: Checkpoint = "best",
+    name: str | None = None,
+    perplexities: Mapping[str, float] | None = None,
+) -> PackedModel:
+    """Pack a run into one file with its card.
+
+    `perplexities` by split are written into the card, beside the validation perplexity that the
+    checkpoint itself tells.
+    """
+    if not is_run(path):
+        raise RunError(f"{path} is not a run: it has no recipe.yaml ('micronet train' makes one)")
+    recipe, own = run_recipe(path), corpus_of_run(path, corpus)
+    model = model_of_run(path, own, checkpoint)
+    shares = counted_shares(own.split("test"), recipe.model)
+    target = target_of(model, str(path), shares, shares_from="the corpus's test split")
+    known = known_perplexity(checkpoint_file(path, checkpoint)) if checkpoint == "best" else {}
+    card = make_card(
+        name=name or path.resolve().name,
+        recipe=recipe,
+        corpus=own,
+        target=target,
+        perplexities={**known, **(perplexities or {})},
+        made_by=f"micronet pack {path.name} -o {out.name}",
+    )
+    model = replace(model, card=card)
+    write_packed(out, model)
+    return model
+
+
+def corpus_of_run(path: Path, named: Path | None = None) -> Corpus:
+    """Open the corpus that a run was made with, wherever it is now."""
+    place, fingerprint = run_corpus(path)
+    if named is None and not place.is_dir():
+        raise RunError(f"the run's corpus is no longer at {place}; name it with --corpus")
+    corpus = Corpus.open(named or place)
+    if corpus.fingerprint != fingerprint:
+        raise RunError(
+            f"{corpus.path} is not the corpus of this run (fingerprint {corpus.fingerprint[:12]}, "
+            f"the run's is {fingerprint[:12]}); name the right one with --corpus"
+        )
+    return corpus

@@ -7,26 +7,31 @@ from fractions import Fraction
 from pathlib import Path
 
 from micronet_lm.accounting import Plan, Target, carry_out, choose_rules, count, describe, examine
+from micronet_lm.accounting.described import known_shares
 from micronet_lm.accounting.figure import check_form, plot
 from micronet_lm.accounting.runs import counted_shares, is_run, run_corpus, run_recipe
 from micronet_lm.accounting.summary import as_json, formulas_as_json
 from micronet_lm.accounting.target import FULL
+from micronet_lm.artifact import read_packed
+from micronet_lm.artifact.accounted import target_of
 from micronet_lm.cli.account_tables import print_account, print_formulas
 from micronet_lm.cli.parsers import add_parser
 from micronet_lm.config import PLACEMENTS, Recipe, load_recipe, merge_recipe, preset_names
 from micronet_lm.corpus import Corpus
-from micronet_lm.errors import ConfigError, RunError, UsageError
+from micronet_lm.errors import ConfigError, CorpusError, RunError, UsageError
 
 _EXAMPLE = """examples:
   micronet account paper/student --cache.size 2000
   micronet account paper/student --cache.size 3000 --density 0.642 --bits 9 --rules challenge
   micronet account runs/demo --rules challenge --freebie --json
+  micronet account model.safetensors --rules challenge --corpus data/wikitext-2
   micronet account paper/student --model.context 129 --plot where.png
   micronet account --formulas
 
 TARGET is a preset or a .yaml recipe (counted from its shape; any key can be set as --section.key
-VALUE), or the folder of a training run (its non-zeros are counted in the checkpoint; --cache.size
-may be set; write ./demo for a folder with a preset's name). docs/counting.md explains every rule.
+VALUE), the folder of a training run (its non-zeros are counted in the checkpoint; --cache.size
+may be set; write ./demo for a folder with a preset's name), or a packed file (as it is).
+docs/counting.md explains every rule.
 """
 
 
@@ -43,7 +48,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         epilog=_EXAMPLE,
         usage="micronet account TARGET [options] [--section.key VALUE ...]",
     )
-    parser.add_argument("target", nargs="?", metavar="TARGET", help="a preset, recipe or run")
+    parser.add_argument("target", nargs="?", metavar="TARGET", help="a preset, recipe, run or file")
     _add_rules(parser)
     _add_compression(parser)
     parser.add_argument(
@@ -166,6 +171,8 @@ def _target(arguments: argparse.Namespace) -> Target:
     name, path = arguments.target, Path(arguments.target)
     if name in preset_names() or (path.suffix in {".yaml", ".yml"} and not path.is_dir()):
         return _recipe_target(arguments, load_recipe(name, arguments.overrides))
+    if path.is_file() or (path.suffix == ".safetensors" and not path.is_dir()):
+        return _packed_target(arguments, path)
     if is_run(path):
         return _run_target(arguments, path)
     if path.is_dir():
@@ -173,8 +180,8 @@ def _target(arguments: argparse.Namespace) -> Target:
     near = difflib.get_close_matches(name, preset_names(), n=1)
     hint = f" (did you mean '{near[0]}'?)" if near else ""
     raise UsageError(
-        f"'{name}' is neither a preset{hint} nor a .yaml recipe nor the folder of a run; "
-        "'micronet presets' lists the presets"
+        f"'{name}' is neither a preset{hint} nor a .yaml recipe nor the folder of a run nor a "
+        "packed file; 'micronet presets' lists the presets"
     )
 
 
@@ -210,6 +217,25 @@ def _run_target(arguments: argparse.Namespace, path: Path) -> Target:
         corpus = _corpus_of(path, arguments.corpus)
         shares, origin = counted_shares(corpus.split("test"), recipe.model), _origin(corpus)
     return examine(path, recipe, shares, shares_from=origin, checkpoint=arguments.checkpoint)
+
+
+def _packed_target(arguments: argparse.Namespace, path: Path) -> Target:
+    if arguments.overrides:
+        key = next(iter(arguments.overrides))
+        raise UsageError(f"--{key} cannot be set for a packed file: it is counted as it is")
+    model = read_packed(path)
+    shares, origin = _given_shares(arguments), "given"
+    if shares is None and arguments.corpus is not None:
+        corpus = Corpus.open(arguments.corpus)
+        if tuple(model.words) != corpus.vocabulary.words:
+            raise CorpusError(
+                f"{corpus.path} has another vocabulary than {path}; name the corpus that the model "
+                "was made with, or give --shares"
+            )
+        shares, origin = counted_shares(corpus.split("test"), model.shape), _origin(corpus)
+    elif shares is None:
+        shares, origin = known_shares(model.shape)
+    return target_of(model, str(path), shares, shares_from=origin)
 
 
 def _corpus_of(run: Path, named: Path | None) -> Corpus:

@@ -1,4 +1,4 @@
-"""`micronet evaluate`: the perplexity of a run's model on a split."""
+"""`micronet evaluate`: the perplexity of a run's model or of a packed file."""
 
 import argparse
 import json
@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
+from micronet_lm.cli.evaluate_packed import evaluate_packed
+from micronet_lm.cli.packed import add_engine, add_threads
 from micronet_lm.cli.parsers import add_checkpoint, add_parser
 from micronet_lm.config import merge_recipe
 from micronet_lm.corpus.splits import SPLITS
 from micronet_lm.errors import UsageError
+from micronet_lm.evaluation import Evaluation
 from micronet_lm.progress import bar
 
 if TYPE_CHECKING:
@@ -21,9 +24,11 @@ if TYPE_CHECKING:
 _EXAMPLE = """examples:
   micronet evaluate runs/demo --split test --json
   micronet evaluate runs/demo --cache.size 4000
+  micronet evaluate model.safetensors --corpus data/demo --split test
+  micronet evaluate model.safetensors --text story.txt
 
---cache.size, --cache.theta and --cache.lam evaluate with another cache than the run's own;
-a size of 0 means none.
+A packed file is evaluated without torch. For runs, --cache.size, --cache.theta and --cache.lam
+evaluate with another cache than the run's own; a size of 0 means none.
 """
 
 
@@ -34,12 +39,14 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         "evaluate",
         help="measure a model's perplexity",
         description=(
-            "Measure the perplexity of a run's model. Every token of the split after the first is "
-            "predicted once, from all tokens before it that the model can reach."
+            "Measure the perplexity of a run's model or of a packed file. Every token of the text "
+            "after the first is predicted once, from all tokens before it that the model can reach."
         ),
         epilog=_EXAMPLE,
     )
-    parser.add_argument("target", type=Path, metavar="RUN", help="folder of a training run")
+    parser.add_argument(
+        "target", type=Path, metavar="TARGET", help="a run's folder or a packed file"
+    )
     parser.add_argument(
         "--split", choices=SPLITS, default="valid", help="which text (default: %(default)s)"
     )
@@ -48,6 +55,9 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser.add_argument(
         "--chunk", type=int, metavar="N", help="tokens at once; changes only the speed"
     )
+    parser.add_argument("--text", metavar="FILE", help="a packed file's text instead of a corpus")
+    add_engine(parser)
+    add_threads(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=_run, overrides={})
 
@@ -55,6 +65,17 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.chunk is not None and arguments.chunk < 1:
         raise UsageError(f"--chunk {arguments.chunk} must be at least 1 token")
+    if arguments.target.is_file() or arguments.target.suffix == ".safetensors":
+        evaluation, report = evaluate_packed(arguments)
+        if arguments.json:
+            print(json.dumps({**report, **evaluation.as_json()}))  # noqa: T201
+        else:
+            text = report["text"] or f"{report['split']} split"
+            _print_table(evaluation, f"{report['model']} ({report['engine']}), {text}")
+            _print_sentence(evaluation)
+        return 0
+    if arguments.text is not None:
+        raise UsageError("--text is for packed files; 'micronet pack' makes one of a run")
     for key in arguments.overrides:
         if not key.startswith("cache."):
             raise UsageError(f"'--{key}' is not an option here; only the cache can be changed")
@@ -82,7 +103,18 @@ def _run(arguments: argparse.Namespace) -> int:
         }
         print(json.dumps(report))  # noqa: T201
         return 0
-    table = Table(box=None, header_style="bold", title=f"{run.path}, {arguments.split} split")
+    _print_table(result, f"{run.path}, {arguments.split} split")
+    _print_sentence(result, f"{model.parameter_count():,} parameters, ")
+    if cache is not None:
+        Console().print(
+            f"cache of {cache['size']:,}, theta {cache['theta']:.5f}, lambda {cache['lam']:.4f}",
+            highlight=False,
+        )
+    return 0
+
+
+def _print_table(result: Evaluation, title: str) -> None:
+    table = Table(box=None, header_style="bold", title=title)
     for column in ("", "tokens", "share", "loss (nats)"):
         table.add_column(column, justify="left" if not column else "right")
     for part in result.bins:
@@ -90,21 +122,16 @@ def _run(arguments: argparse.Namespace) -> int:
         share = f"{part.tokens / result.tokens:.1%}"
         table.add_row(f"words from {part.first:,}", f"{part.tokens:,}", share, loss)
     table.add_row("all", f"{result.tokens:,}", "100.0%", f"{result.loss:.4f}", style="bold")
-    console = Console()
-    console.print(table)
-    console.print(
+    Console().print(table)
+
+
+def _print_sentence(result: Evaluation, more: str = "") -> None:
+    Console().print(
         f"perplexity [bold]{result.perplexity:,.2f}[/bold], {result.bits_per_token:.4f} bits a "
-        f"token, {model.parameter_count():,} parameters, {result.seconds:.1f} s "
-        f"({result.tokens / result.seconds:,.0f} tokens/s)",
+        f"token, {more}{result.seconds:.1f} s ({result.tokens / result.seconds:,.0f} tokens/s)",
         highlight=False,
         soft_wrap=True,
     )
-    if cache is not None:
-        console.print(
-            f"cache of {cache['size']:,}, theta {cache['theta']:.5f}, lambda {cache['lam']:.4f}",
-            highlight=False,
-        )
-    return 0
 
 
 def _change_cache(run: "Run", model: "LanguageModel", overrides: dict[str, Any]) -> None:

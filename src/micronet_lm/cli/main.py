@@ -8,14 +8,20 @@ from collections.abc import Sequence
 import micronet_lm
 from micronet_lm.cli import (
     account,
+    bench,
     corpus,
     distill,
     evaluate,
+    generate,
+    inspection,
+    pack,
+    predict,
     presets,
     prune,
     quantize,
     reproduce,
     run,
+    score,
     search_cache,
     sensitivity,
     soft_labels,
@@ -82,7 +88,8 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(metavar="VERB", required=True)
     for verb in (
         *(run, corpus, presets, train, soft_labels, distill, sensitivity, prune, search_cache),
-        *(quantize, evaluate, account, reproduce),
+        *(quantize, evaluate, account),
+        *(pack, inspection, predict, generate, score, bench, reproduce),
     ):
         verb.add(verbs)
     return parser

@@ -98,6 +98,11 @@ def _run(arguments: argparse.Namespace) -> int:
         changes["distill"] = None  # its own labels stay behind
     recipe = merge_recipe(source.recipe(), {**changes, **arguments.overrides})
     assert recipe.prune is not None  # noqa: S101
+    if recipe.quantize is not None:
+        raise UsageError(
+            f"{source.path} is quantized: a quantized model is trained no further; prune the run "
+            "that it was made from, then quantize that"
+        )
     recipe = with_train_changes(merge_recipe(recipe, {"prune.train": None}), recipe.prune.train)
     assert recipe.prune is not None  # noqa: S101
     if labels is not None and recipe.distill is None:

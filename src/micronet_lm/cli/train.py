@@ -54,6 +54,11 @@ def _check(recipe: Recipe, run: "Run") -> None:
 
     go_on = f", or go on with it: {resume_command(run.path, recipe)}"
     there = go_on if run.recipe_file.is_file() else ""
+    if recipe.quantize:
+        raise ConfigError(
+            "the recipe has a section quantize, which needs a trained run: micronet quantize RUN "
+            f"--out DIR{there}"
+        )
     if recipe.prune:
         raise ConfigError(
             "the recipe has a section prune, which needs a trained run: micronet prune RUN "

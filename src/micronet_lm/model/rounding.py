@@ -63,7 +63,8 @@ def quantize_backward(
     d_x = gradient * inside
     if not learned:
         return d_x, None
-    slope = torch.where(inside, nearest - scaled, nearest.clamp(-limit, limit))
+    within = scaled.abs() < limit
+    slope = torch.where(within, nearest - scaled, nearest.clamp(-limit, limit))
     shared = max(1, x.numel() // steps.numel())
     d_steps = (gradient * slope).sum_to_size(steps.shape) / math.sqrt(shared * limit)
     return d_x, d_steps.to(steps.dtype)

@@ -7,8 +7,6 @@ the speed.
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,51 +15,22 @@ from torch import Tensor
 
 from micronet_lm.config import ModelConfig
 from micronet_lm.errors import CorpusError
+from micronet_lm.evaluation import BinLoss, Evaluation, perplexity
 from micronet_lm.model import LanguageModel, Memory
+
+__all__ = [
+    "CHUNK",
+    "BinLoss",
+    "Evaluation",
+    "check_ids",
+    "evaluate",
+    "hidden_states",
+    "perplexity",
+    "token_losses",
+]
 
 CHUNK = 4032
 """Tokens that are computed at once by default."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class BinLoss:
-    """The part of a loss that falls to the words of one bin."""
-
-    first: int
-    """The bin's first word."""
-
-    tokens: int
-    """Predicted tokens that lie in the bin."""
-
-    loss: float | None
-    """Their mean loss in nats; nothing when there are none."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Evaluation:
-    """How well a model predicts a text."""
-
-    loss: float
-    """Mean negative log-probability a predicted token, in nats."""
-
-    perplexity: float
-    """exp(loss)."""
-
-    bits_per_token: float
-    """The loss in bits."""
-
-    tokens: int
-    """Predicted tokens: all of the text but the first."""
-
-    seconds: float
-    """Wall-clock time."""
-
-    bins: tuple[BinLoss, ...]
-    """The loss by bin of the vocabulary."""
-
-    def as_json(self) -> dict[str, Any]:
-        """Return plain values for a JSON object."""
-        return asdict(self)
 
 
 def hidden_states(
@@ -140,8 +109,3 @@ def check_ids(ids: NDArray[np.unsignedinteger], config: ModelConfig) -> None:
             f"word {largest} is out of range for a vocabulary of {config.bounds[-1]:,}; "
             "the corpus is damaged or not the model's: build it again"
         )
-
-
-def perplexity(loss: float) -> float:
-    """Return exp(loss), but no more than the largest number there is: JSON knows no infinity."""
-    return math.exp(min(loss, 709.0))

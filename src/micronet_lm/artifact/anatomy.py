@@ -1,0 +1,103 @@
+"""Where the bits of a model are: tensor by tensor, part by part, and what stayed in fp32."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from micronet_lm.accounting.target import FULL
+from micronet_lm.artifact.packed_model import PackedModel, Weights
+
+PARTS = {
+    "embedding.tables": "tables",
+    "embedding.projections": "projections",
+    "softmax.projections": "projections",
+    "softmax": "softmax biases",
+    "positions": "positions",
+    "norm": "LayerNorm",
+    "attention": "attention",
+    "inner": "feed-forward",
+    "outer": "feed-forward",
+}
+"""Which part a tensor belongs to: that of the first key in its name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Piece:
+    """A tensor, or several that are shown together."""
+
+    name: str
+    part: str
+    shape: tuple[int, ...]
+    bits: int
+    """Of an element."""
+    size: int
+    nonzeros: int
+    sparse: bool
+    stored: int
+    """Bits that it takes: elements, mask and steps."""
+    steps: int
+    """Bits of its steps alone."""
+
+    @property
+    def density(self) -> float:
+        """Share of elements that are not zero."""
+        return self.nonzeros / self.size
+
+
+def pieces(model: PackedModel) -> list[Piece]:
+    """List everything that a model stores, without its words."""
+    found = [_piece(name, weights) for name, weights in model.tensors.items()]
+    for place, rows in model.activations.items():
+        found.append(_floats(f"activations.{place}", "activations", rows.shape))
+    if model.cache is not None:
+        found += [_floats(f"cache.{key}", "cache", (1,)) for key in ("theta", "lam")]
+    return found
+
+
+def by_part(listed: Iterable[Piece]) -> dict[str, int]:
+    """Sum up bits by part, the largest first."""
+    sums: dict[str, int] = {}
+    for piece in listed:
+        sums[piece.part] = sums.get(piece.part, 0) + piece.stored
+    return dict(sorted(sums.items(), key=lambda item: -item[1]))
+
+
+def left_in_fp32(listed: Iterable[Piece]) -> dict[str, int]:
+    """Sum up the bits of all 32-bit numbers by part, steps on their own, the largest first."""
+    sums: dict[str, int] = {}
+    for piece in listed:
+        if piece.bits == FULL:
+            sums[piece.part] = sums.get(piece.part, 0) + piece.stored
+        elif piece.steps:
+            sums["steps"] = sums.get("steps", 0) + piece.steps
+    return dict(sorted(sums.items(), key=lambda item: -item[1]))
+
+
+def _piece(name: str, weights: Weights) -> Piece:
+    return Piece(
+        name=name,
+        part=next(part for key, part in PARTS.items() if key in name),
+        shape=weights.values.shape,
+        bits=weights.bits,
+        size=weights.size,
+        nonzeros=weights.nonzeros,
+        sparse=weights.sparse,
+        stored=weights.stored_bits,
+        steps=0 if weights.steps is None else FULL * weights.steps.size,
+    )
+
+
+def _floats(name: str, part: str, shape: tuple[int, ...]) -> Piece:
+    size = 1
+    for number in shape:
+        size *= number
+    return Piece(
+        name=name,
+        part=part,
+        shape=shape,
+        bits=FULL,
+        size=size,
+        nonzeros=size,
+        sparse=False,
+        stored=FULL * size,
+        steps=0,
+    )

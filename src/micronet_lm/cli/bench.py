@@ -1,0 +1,131 @@
+"""`micronet bench`: how fast a packed model runs here."""
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+from micronet_lm.cli.packed import DEFAULT, add_engine, add_threads, check_count, opened
+from micronet_lm.cli.parsers import add_parser
+from micronet_lm.errors import UsageError
+
+if TYPE_CHECKING:
+    from micronet_lm.runtime.engine import Engine
+
+_EXAMPLE = """examples:
+  micronet bench model.safetensors
+  micronet bench model.safetensors --engine numpy --seconds 5 --json
+"""
+WARM = 4096
+"""Tokens that are read before streaming is measured, so that context and cache are full."""
+
+
+def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Register the verb."""
+    parser = add_parser(
+        verbs,
+        "bench",
+        help="measure how fast a packed model runs here",
+        description=(
+            "Measure a packed model: opening it, streaming with the full next-word distribution "
+            "after every token, streaming with the 5 likeliest words, and scoring a text in "
+            "chunks. Contexts and cache are full; the text is random, common words more often."
+        ),
+        epilog=_EXAMPLE,
+    )
+    parser.add_argument(
+        "model", nargs="?", type=Path, default=DEFAULT, metavar="FILE", help="a packed model"
+    )
+    add_engine(parser)
+    add_threads(parser)
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=2.0,
+        metavar="S",
+        help="time for each measurement (default: %(default)s)",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    check_count("--threads", arguments.threads)
+    if not 0 < arguments.seconds < float("inf"):
+        raise UsageError(f"--seconds {arguments.seconds} is not a time; give one above 0")
+    begin = time.perf_counter()
+    lm = opened(arguments.model, arguments.engine)
+    opening = time.perf_counter() - begin
+    engine = lm.engine
+    ids = common_text(engine.vocabulary_size, WARM)
+    session = engine.start()
+    session.feed_many(ids)
+
+    def distribution(token: int) -> None:
+        session.feed(token)
+        session.log_distribution()
+
+    def best(token: int) -> None:
+        session.feed(token)
+        session.top_k(5)
+
+    found = {
+        "distribution": _streaming(distribution, ids, arguments.seconds),
+        "top_5": _streaming(best, ids, arguments.seconds),
+        "scoring": _scoring(engine, ids, arguments.seconds, arguments.threads),
+    }
+    report: dict[str, Any] = {
+        "file": str(arguments.model),
+        "engine": type(engine).__name__.removesuffix("Engine").lower(),
+        "kernels": getattr(engine, "kernels", None),
+        "threads": arguments.threads,
+        "open_seconds": opening,
+        "tokens_per_second": found,
+        "microseconds_per_token": {name: 1e6 / speed for name, speed in found.items()},
+    }
+    if arguments.json:
+        print(json.dumps(report))  # noqa: T201
+        return 0
+    table = Table(box=None, header_style="bold", title=f"{arguments.model}, {report['engine']}")
+    for column in ("", "tokens/s", "µs/token"):
+        table.add_column(column, justify="left" if not column else "right")
+    for name, speed in found.items():
+        table.add_row(name.replace("_", " "), f"{speed:,.0f}", f"{1e6 / speed:,.1f}")
+    console = Console()
+    console.print(table)
+    console.print(f"opened in {opening * 1e3:.1f} ms", highlight=False)
+    return 0
+
+
+def common_text(vocabulary: int, tokens: int, seed: int = 0) -> NDArray[np.int64]:
+    """Random ids, those of common words more often (Zipf's law)."""
+    u = np.random.default_rng(seed).random(tokens)
+    ids = np.exp(u * np.log(vocabulary + 1.0)) - 1
+    return np.asarray(np.minimum(ids, vocabulary - 1), np.int64)
+
+
+def _streaming(step: Callable[[int], None], ids: NDArray[np.int64], seconds: float) -> float:
+    """Tokens a second of a step that is repeated for so long."""
+    step(int(ids[0]))
+    done, begin = 0, time.perf_counter()
+    while (spent := time.perf_counter() - begin) < seconds or not done:
+        step(int(ids[done % len(ids)]))
+        done += 1
+    return done / max(spent, 1e-9)
+
+
+def _scoring(engine: "Engine", ids: NDArray[np.int64], seconds: float, threads: int) -> float:
+    """Tokens a second of scoring texts in chunks."""
+    engine.score(ids[:64], threads)
+    done, begin = 0, time.perf_counter()
+    while (spent := time.perf_counter() - begin) < seconds or not done:
+        engine.score(ids, threads)
+        done += len(ids) - 1
+    return done / max(spent, 1e-9)

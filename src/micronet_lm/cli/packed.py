@@ -1,0 +1,59 @@
+"""What the verbs that run a packed file share: their options, and opening the file."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from micronet_lm.errors import UsageError
+
+if TYPE_CHECKING:
+    from micronet_lm.runtime.model import LM
+
+DEFAULT = Path("model.safetensors")
+"""The packed file that is taken where none is named."""
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """Add the choice of a packed file and of its engine."""
+    parser.add_argument(
+        *("-m", "--model"),
+        type=Path,
+        default=DEFAULT,
+        metavar="FILE",
+        help="the packed model (default: %(default)s)",
+    )
+    add_engine(parser)
+
+
+def add_engine(parser: argparse.ArgumentParser) -> None:
+    """Add the choice of an engine."""
+    parser.add_argument(
+        "--engine",
+        choices=["auto", "native", "numpy"],
+        default="auto",
+        help="what computes; auto takes native where it is built (default: %(default)s)",
+    )
+
+
+def add_threads(parser: argparse.ArgumentParser) -> None:
+    """Add the number of threads."""
+    parser.add_argument(
+        "--threads",
+        type=int,
+        default=1,
+        metavar="N",
+        help="threads; they change only the speed (default: %(default)s)",
+    )
+
+
+def check_count(option: str, value: int, least: int = 1) -> None:
+    """Refuse a number that is too small."""
+    if value < least:
+        raise UsageError(f"{option} {value} is too small; give {least} or more")
+
+
+def opened(path: Path, engine: str) -> "LM":
+    """Open a packed file with an engine."""
+    from micronet_lm.runtime.model import load
+
+    return load(path, engine)  # type: ignore[arg-type]  # argparse lets only these pass

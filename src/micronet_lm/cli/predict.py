@@ -1,0 +1,64 @@
+"""`micronet predict`: the likeliest next words."""
+
+import argparse
+import json
+
+from rich.console import Console
+from rich.table import Table
+
+from micronet_lm.cli.packed import add_model, check_count, opened
+from micronet_lm.cli.parsers import add_parser
+
+_EXAMPLE = """examples:
+  micronet predict "the cat sat on the" -m model.safetensors
+  micronet predict "the cat sat on the" --prefix ma -k 3 --json
+
+An empty text asks for the first word of a line.
+"""
+
+
+def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Register the verb."""
+    parser = add_parser(
+        verbs,
+        "predict",
+        help="tell the likeliest next words",
+        description="Tell the likeliest next words after a text, with their probabilities.",
+        epilog=_EXAMPLE,
+    )
+    parser.add_argument("text", nargs="?", default="", metavar="TEXT", help="what came before")
+    add_model(parser)
+    parser.add_argument("-k", type=int, default=5, help="how many words (default: %(default)s)")
+    parser.add_argument("--prefix", metavar="AB", help="only words that begin so")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    check_count("-k", arguments.k)
+    lm = opened(arguments.model, arguments.engine)
+    if arguments.prefix is None:
+        found = lm.top_k(arguments.text, arguments.k)
+    else:
+        found = lm.complete(arguments.text, arguments.prefix, arguments.k)
+    if arguments.json:
+        words = [{"word": word, "probability": chance} for word, chance in found]
+        report = {"text": arguments.text, "prefix": arguments.prefix, "words": words}
+        print(json.dumps(report))  # noqa: T201
+        return 0
+    console = Console(highlight=False)
+    if not found:
+        console.print(f"no word of the vocabulary begins with {arguments.prefix!r}", markup=False)
+        return 0
+    table = Table(box=None, header_style="bold")
+    table.add_column("word")
+    table.add_column("probability", justify="right")
+    for word, chance in found:
+        table.add_row(_plain(word), f"{chance:.4%}")
+    console.print(table)
+    return 0
+
+
+def _plain(word: str) -> str:
+    """A word that is not taken for markup."""
+    return word.replace("[", r"\[")
