@@ -77,7 +77,7 @@ def test_a_plan_says_what_has_changed(
         "account",
     ]
     assert rows["search-cache"]["changes"] == ["cache_size"]
-    assert rows["account"]["changes"] == ["search-cache", "quantize"]
+    assert rows["account"]["changes"] == ["search-cache", "quantize", "pack"]
     assert rows["student"]["seconds"] is None
     assert sorted((str(f), f.stat().st_mtime_ns) for f in finished.rglob("*")) == before
 

@@ -17,7 +17,7 @@ from micronet_lm.cli.main import main
 from micronet_lm.files import locked
 
 STAGES = ["corpus", "teacher", "soft-labels", "student", "sensitivity", "prune", "search-cache"]
-STAGES += ["quantize", "account"]
+STAGES += ["quantize", "pack", "account"]
 KILLING = Path(__file__).with_name("killing.py")
 Run = Callable[..., tuple[int, dict[str, Any], list[str]]]
 
@@ -68,6 +68,8 @@ def test_a_finished_pipeline_has_all_stages(finished: Path, run: Run) -> None:
     assert rows["search-cache"]["cache"] == 60
     assert rows["student"]["cache"] == 40
     assert rows["quantize"]["bits"] == 6
+    assert rows["pack"]["challenge"] == rows["quantize"]["challenge"]
+    assert rows["pack"]["bytes"] == (finished / "packed" / "model.safetensors").stat().st_size
     assert rows["quantize"]["storage"] < 0.4 * rows["student"]["storage"]
     assert rows["student"]["test_perplexity"] == stages["student"]["test_perplexity"]
 
@@ -81,6 +83,14 @@ def test_the_stages_are_what_the_verbs_make(
     test = json.loads(capsys.readouterr().out)["perplexity"]
     record = json.loads((finished / "stages" / "searched.json").read_text())
     assert record["result"]["test_perplexity"] == pytest.approx(test, rel=1e-9)
+    packed = str(finished / "packed" / "model.safetensors")
+    words = ["evaluate", packed, "--corpus", str(finished / "corpus"), "--split", "test", "--json"]
+    assert main(words) == 0  # with the engine that needs no torch
+    measured = json.loads(capsys.readouterr().out)["perplexity"]
+    record = json.loads((finished / "stages" / "quantized.json").read_text())
+    assert measured == pytest.approx(record["result"]["test_perplexity"], rel=1e-4)
+    assert main(["predict", "w1 w4", "-m", packed, "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["words"]) == 5
     assert main(["account", str(finished / "pruned"), "--json"]) == 0
     storage = json.loads(capsys.readouterr().out)["storage"]
     account = json.loads((finished / "account" / "account.json").read_text())
@@ -99,6 +109,7 @@ def test_the_stages_are_what_the_verbs_make(
         ("prune", 8),
         ("search-cache", 3),
         ("quantize", 5),
+        ("pack", 1),
         ("account", 1),
     ],
 )
@@ -166,7 +177,12 @@ def test_sections_that_are_absent_take_no_part(recipe: Path, tmp_path: Path, run
     teacher = recipe.with_name("teacher.yaml")
     out = tmp_path / "short"
     assert main(["run", str(teacher), "--out", str(out), "--train.steps", "4", "--json"]) == 0
-    assert {f.stem for f in (out / "stages").glob("*.json")} == {"corpus", "student", "account"}
+    assert {f.stem for f in (out / "stages").glob("*.json")} == {
+        "corpus",
+        "student",
+        "packed",
+        "account",
+    }
 
 
 def test_what_is_gone_is_made_again_only_when_needed(

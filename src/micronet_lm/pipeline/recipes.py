@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from micronet_lm.config import CorpusConfig, Recipe, load_recipe, merge_recipe, with_train_changes
@@ -10,6 +11,9 @@ from micronet_lm.errors import ConfigError
 TEACHER = "teacher."
 """Leads the overrides that are meant for the teacher's recipe: `--teacher.train.steps 100`."""
 
+_OWN = (".yaml", ".yml")
+"""Ends of the names of a user's own recipes."""
+
 _LATER: dict[str, Any] = {"prune": None, "search": None, "quantize": None}
 """Sections that act after a model's first training."""
 
@@ -17,6 +21,9 @@ _LATER: dict[str, Any] = {"prune": None, "search": None, "quantize": None}
 @dataclass(frozen=True, kw_only=True)
 class Recipes:
     """The recipes of a pipeline's models; what is None does not take part."""
+
+    name: str
+    """What the whole recipe is called, for the model's card."""
 
     whole: Recipe
     """What they were made from."""
@@ -43,13 +50,18 @@ def take_apart(name: str, overrides: Mapping[str, Any] | None = None) -> Recipes
     """
     own = {k: v for k, v in (overrides or {}).items() if not k.startswith(TEACHER)}
     others = {k: v for k, v in (overrides or {}).items() if k.startswith(TEACHER)}
-    return split_recipe(load_recipe(name, own), others)
+    return split_recipe(
+        Path(name).stem if name.endswith(_OWN) else name, load_recipe(name, own), others
+    )
 
 
-def split_recipe(recipe: Recipe, for_teacher: Mapping[str, Any] | None = None) -> Recipes:
+def split_recipe(
+    name: str, recipe: Recipe, for_teacher: Mapping[str, Any] | None = None
+) -> Recipes:
     """Say what each of a recipe's models is made of."""
     student = merge_recipe(recipe, _LATER)
     return Recipes(
+        name=name,
         whole=recipe,
         teacher=_teacher(recipe, for_teacher or {}),
         student=student,

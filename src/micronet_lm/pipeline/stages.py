@@ -78,13 +78,23 @@ def stages_of(recipes: Recipes, sources: Sources | None = None) -> dict[str, Sta
                 fresh=config.steps == 0,  # calibration alone has nothing to go on with
             )
         )
+    packed = add(
+        Stage(
+            name="pack",
+            folder="packed",
+            settings={"name": recipes.name},
+            needs={"corpus": corpus, "source": model},
+            work=partial(works.pack, name=recipes.name),
+            fresh=True,
+        )
+    )
     teacher = {"teacher": stages["teacher"]} if recipes.teacher else {}
     add(
         Stage(
             name="account",
             folder="account",
             settings={},
-            needs={"corpus": corpus, **teacher, **models},
+            needs={"corpus": corpus, **teacher, **models, "pack": packed},
             work=works.account,
             fresh=True,
         )

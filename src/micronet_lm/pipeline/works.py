@@ -10,6 +10,9 @@ from typing import Any
 from micronet_lm.accounting import PAPER, Target, challenge, count, examine
 from micronet_lm.accounting.runs import counted_shares, run_recipe
 from micronet_lm.accounting.summary import as_json
+from micronet_lm.artifact import read_packed
+from micronet_lm.artifact.accounted import target_of
+from micronet_lm.artifact.packing import pack_run
 from micronet_lm.compression import (
     SoftLabels,
     Surface,
@@ -31,6 +34,9 @@ from micronet_lm.training import Outcome, Run, evaluate, perplexity, train
 from micronet_lm.training.preparation import completed, is_built, make_corpus, open_corpus
 
 Inputs = Mapping[str, Product]
+
+PACKED = "model.safetensors"
+"""Name of the packed file in its folder."""
 
 
 def build_corpus(
@@ -114,6 +120,22 @@ def quantize_model(here: Path, inputs: Inputs, *, changes: Mapping[str, Any]) ->
     return _trained(run, corpus, outcome)
 
 
+def pack(here: Path, inputs: Inputs, *, name: str) -> dict[str, Any]:
+    """Put the model into one file with its card; nothing in it tells when or where it was made."""
+    source = inputs["source"]
+    splits = {"valid": "validation_perplexity", "test": "test_perplexity"}
+    file = here / PACKED
+    pack_run(
+        source.path,
+        file,
+        corpus=inputs["corpus"].path,
+        name=name,
+        perplexities={split: source.result[key] for split, key in splits.items()},
+        made_by=f"micronet run {name}",
+    )
+    return {"bytes": file.stat().st_size, **_perplexities(source)}
+
+
 def account(here: Path, inputs: Inputs) -> dict[str, Any]:
     """Count every model on the way, by both rules, beside its perplexities."""
     corpus = Corpus.open(inputs["corpus"].path)
@@ -121,7 +143,8 @@ def account(here: Path, inputs: Inputs) -> dict[str, Any]:
     for name, product in inputs.items():
         if name == "corpus":
             continue
-        counted = _counted(product.path, corpus)
+        count_one = _counted_file if name == "pack" else _counted
+        counted = count_one(product.path, corpus)
         rows.append({"stage": name, **_perplexities(product), **counted})
     whole = {"corpus": corpus.manifest.source, "stages": rows}
     write_text(here / "account.json", json.dumps(whole, indent=1) + "\n")
@@ -178,6 +201,14 @@ def _counted(path: Path, corpus: Corpus) -> dict[str, Any]:
     shares = counted_shares(corpus.split("test"), recipe.model)
     target = examine(path, recipe, shares, shares_from=f"the test split of {recipe.corpus.source}")
     return {**costs(target), "bytes": (path / "best.safetensors").stat().st_size}
+
+
+def _counted_file(path: Path, corpus: Corpus) -> dict[str, Any]:
+    """What a packed file holds."""
+    file = path / PACKED
+    model = read_packed(file)
+    shares = counted_shares(corpus.split("test"), model.shape)
+    return {**costs(target_of(model, PACKED, shares)), "bytes": file.stat().st_size}
 
 
 def costs(target: Target) -> dict[str, Any]:

@@ -101,8 +101,8 @@ figure { margin: 1.2rem 0; }
 figure svg { max-width: 100%; height: auto; display: block; margin: 0 auto; }
 figcaption { color: var(--soft); font-size: .88rem; text-align: center; margin-top: .4rem; }
 pre { background: var(--panel); border: 1px solid var(--line); border-radius: 8px;
-  padding: .9rem 1rem; overflow-x: auto; font: .88rem/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace;
-  white-space: pre-wrap; }
+  padding: .9rem 1rem; overflow-x: auto; white-space: pre-wrap;
+  font: .88rem/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
 footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; border-top: 1px solid var(--line);
   padding-top: .8rem; }
 @media print { nav { display: none; } main { max-width: none; } }
