@@ -19,6 +19,7 @@ from micronet_lm.cli import (
     presets,
     prune,
     quantize,
+    report,
     reproduce,
     run,
     score,
@@ -89,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     for verb in (
         *(run, corpus, presets, train, soft_labels, distill, sensitivity, prune, search_cache),
         *(quantize, evaluate, account),
-        *(pack, inspection, predict, generate, score, bench, reproduce),
+        *(pack, inspection, predict, generate, score, bench, reproduce, report),
     ):
         verb.add(verbs)
     return parser

@@ -5,16 +5,14 @@ import json
 import os
 import shutil
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
-
 from micronet_lm.cli.parsers import add_parser
-from micronet_lm.cli.run_tables import print_plan
+from micronet_lm.cli.run_tables import print_pipeline, print_plan
 from micronet_lm.cli.runs import INTERRUPTED
-from micronet_lm.config import describe_keys
+from micronet_lm.config import describe_keys, preset_names
 from micronet_lm.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,6 +25,8 @@ _EXAMPLE = """examples:
   micronet run wikitext-2/micronet --out runs/wikitext-2 --search.cache_size 4000
   micronet run wikitext-2/micronet --out runs/wikitext-2 --take teacher=runs/teacher
   micronet run mine.yaml --out runs/mine --corpus data/mine --until prune
+
+demo, wikitext-2 and paper stand for their whole pipelines (demo/micronet, ...).
 
 All stages that the recipe asks for, in order. What is complete and unchanged is skipped, what was
 interrupted goes on to the same bits, and what has changed is run again with everything after it;
@@ -45,7 +45,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         help="go from text to a compressed model in one command",
         description=(
             "Run all stages of a recipe: corpus, teacher, soft labels, student, sensitivity, "
-            "pruning, cache search, accounting, report."
+            "pruning, cache search, quantization, packing, accounting, report."
         ),
         epilog=_EXAMPLE + describe_keys(),
         usage="micronet run RECIPE [--out DIR] [--dry-run] [--json] [--section.key VALUE ...]",
@@ -80,10 +80,18 @@ def _run(arguments: argparse.Namespace) -> int:
 
     from micronet_lm.pipeline import Interrupted, Site, run_stages, stages_of, take_apart
 
-    root = arguments.out or Path("runs") / arguments.recipe.removesuffix(".yaml")
-    site, recipes = Site(root), take_apart(arguments.recipe, arguments.overrides)
+    name = whole_recipe(arguments.recipe)
+    root = arguments.out or Path("runs") / Path(arguments.recipe).with_suffix("")
+    site, recipes = Site(root), take_apart(name, arguments.overrides)
     sources = _sources(arguments, root)
     stages = stages_of(recipes, sources)
+    if find_spec("matplotlib") is None:
+        _tell("There will be no report: pip install 'micronet-lm[report]' draws it.")
+    else:
+        from micronet_lm.report.written import report_stage
+
+        setup = {"recipe": arguments.recipe, "overrides": arguments.overrides}
+        stages["report"] = report_stage(stages, setup)
     targets = _targets(stages, arguments.until)
     if arguments.dry_run:
         return _dry_run(site, recipes, sources, targets, as_json=arguments.json)
@@ -95,8 +103,13 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(_report(site, stages)))  # noqa: T201
         return 0
-    _show(site, stages)
+    print_pipeline(site.root, _report(site, stages)["stages"])
     return 0
+
+
+def whole_recipe(name: str) -> str:
+    """A scale's name stands for its whole pipeline: `demo` for `demo/micronet`."""
+    return f"{name}/micronet" if f"{name}/micronet" in preset_names() else name
 
 
 def _sources(arguments: argparse.Namespace, root: Path) -> "Sources":
@@ -153,20 +166,6 @@ def _report(site: "Site", stages: "dict[str, Stage]") -> dict[str, Any]:
                 **record.result,
             }
     return {"out": str(site.root), "stages": done}
-
-
-def _show(site: "Site", stages: "dict[str, Stage]") -> None:
-    table = Table(box=None, header_style="bold", title=f"{site.root}")
-    table.add_column("stage")
-    for column in ("validation", "test", "seconds"):
-        table.add_column(column, justify="right")
-    for name, entry in _report(site, stages)["stages"].items():
-        cells = [
-            f"{entry[key]:,.2f}" if key in entry else ""
-            for key in ("validation_perplexity", "test_perplexity")
-        ]
-        table.add_row(name, *cells, f"{entry['seconds']:,.1f}")
-    Console().print(table)
 
 
 def _tell(sentence: str) -> None:

@@ -1,6 +1,7 @@
 """How `micronet run` shows a plan and a finished pipeline to people."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -34,6 +35,42 @@ def print_plan(root: str, rows: Sequence[dict[str, Any]], free: int | None) -> N
         highlight=False,
         soft_wrap=True,
     )
+
+
+def print_pipeline(root: Path, stages: Mapping[str, Mapping[str, Any]]) -> None:
+    """Print what came of every stage, the model's costs, and a few lines that it writes."""
+    table = Table(box=None, header_style="bold", title=str(root), title_justify="left")
+    table.add_column("stage", no_wrap=True)
+    for column in ("validation", "test", "time"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for name, entry in stages.items():
+        keys = ("validation_perplexity", "test_perplexity")
+        cells = [f"{entry[key]:,.2f}" if key in entry else "" for key in keys]
+        table.add_row(name, *cells, clock(entry["seconds"]))
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(table)
+    packed, account = stages.get("pack"), stages.get("account")
+    if packed is None or account is None or not account["complete"]:
+        return
+    file = Path(packed["path"]) / "model.safetensors"
+    console.print(
+        f"\n[bold]{file}[/bold]: {packed['bytes']:,} bytes, storage {account['storage']:,.0f} "
+        f"32-bit parameters, {account['operations']:,.0f} operations a token, score "
+        f"{account['score']:.5f}"
+    )
+    for prompt, written in _samples(file, Path(stages["corpus"]["path"])):
+        console.print(f"  {prompt} [bold]|[/bold] ", end="")
+        console.print(written, markup=False)
+    if "report" in stages:
+        console.print(f"Report: {stages['report']['path']}/report.html")
+    console.print(f'Next: micronet predict "..." -m {file}')
+
+
+def _samples(file: Path, corpus: Path) -> list[tuple[str, str]]:
+    from micronet_lm.corpus import Corpus
+    from micronet_lm.report.samples import write_samples
+
+    return write_samples(file, Corpus.open(corpus))
 
 
 def _cells(row: dict[str, Any]) -> list[str]:

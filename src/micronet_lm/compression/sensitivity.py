@@ -188,10 +188,21 @@ def load_sensitivity(folder: Path, model: LanguageModel) -> Sensitivity:
             f"{folder} holds no finished sensitivity analysis ({TABLE}); make one with "
             "micronet sensitivity RUN, or do without: --allocation uniform"
         )
+    result = read_sensitivity(file)
+    if result.setup.model != fingerprint_of(model):
+        raise RunError(
+            f"{folder} is the analysis of other weights than this run's; analyse it again with "
+            "micronet sensitivity"
+        )
+    return result
+
+
+def read_sensitivity(file: Path) -> Sensitivity:
+    """Read a finished analysis, of whatever model."""
     try:
         tree = json.loads(file.read_text(encoding="utf-8"))
         matrices: dict[str, dict[str, Any]] = tree["matrices"]
-        result = Sensitivity(
+        return Sensitivity(
             setup=Setup(**tree["setup"]),
             base=float(tree["base"]["loss"]),
             sizes={name: int(entry["size"]) for name, entry in matrices.items()},
@@ -202,12 +213,6 @@ def load_sensitivity(folder: Path, model: LanguageModel) -> Sensitivity:
         )
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(f"{file} is damaged ({error}); analyse again") from None
-    if result.setup.model != fingerprint_of(model):
-        raise RunError(
-            f"{folder} is the analysis of other weights than this run's; analyse it again with "
-            "micronet sensitivity"
-        )
-    return result
 
 
 def _setup(model: LanguageModel, ids: NDArray[np.unsignedinteger]) -> Setup:

@@ -1,0 +1,46 @@
+"""What a model writes: a few lines that begin like lines of the test split."""
+
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+
+from micronet_lm.artifact.packing import model_of_run
+from micronet_lm.artifact.writer import write_packed
+from micronet_lm.corpus import Corpus
+from micronet_lm.corpus.vocabulary import EOS
+from micronet_lm.runtime.model import load
+
+LINES, PROMPT, WORDS = 3, 5, 30
+"""How many lines, words that each begins with, and words that the model adds."""
+
+TEMPERATURE, TOP_K = 0.8, 40
+
+
+def write_samples(packed: Path, corpus: Corpus) -> list[tuple[str, str]]:
+    """Let a packed model write on; give each line's beginning and the model's words."""
+    lm = load(packed)
+    found = []
+    for number, prompt in enumerate(_prompts(corpus)):
+        words = list(
+            lm.generate(prompt, max_tokens=WORDS, temperature=TEMPERATURE, top_k=TOP_K, seed=number)
+        )
+        found.append((prompt, " ".join(lm.join(words).split())))
+    return found
+
+
+def samples_of_run(run: Path, corpus: Corpus) -> list[tuple[str, str]]:
+    """Let a run's best model write, by way of a packed file that is thrown away."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "model.safetensors"
+        write_packed(file, model_of_run(run, corpus))
+        return write_samples(file, corpus)
+
+
+def _prompts(corpus: Corpus) -> list[str]:
+    """The first words of some long lines, evenly spread over the test split."""
+    ids, end = corpus.split("test"), corpus.vocabulary.id(EOS)
+    ends = [-1, *(int(place) for place in (ids == end).nonzero()[0])]
+    lines = [(low + 1, high) for low, high in pairwise(ends) if high - low > 3 * PROMPT]
+    step = max(1, len(lines) // LINES)
+    chosen = lines[step // 2 :: step][:LINES] or [(0, min(len(ids), PROMPT))]
+    return [corpus.decode(ids[low : low + PROMPT]) for low, _ in chosen]
