@@ -16,9 +16,8 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[train,dev]"
 	@touch $@
 
-demo: $(READY)  ## train a tiny model on the embedded corpus and evaluate it
-	$(BIN)/micronet train demo --out runs/demo
-	$(BIN)/micronet evaluate runs/demo --split test
+demo: $(READY)  ## the whole pipeline on the embedded corpus, in minutes: runs/demo
+	$(BIN)/micronet run demo --out runs/demo
 
 test: check  ## all checks and tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal

@@ -189,8 +189,12 @@ def _plan(
 
 
 def _write(made: "Reproduction", out: Path) -> None:
-    """Keep the table beside what it was made from."""
+    """Keep the table beside what it was made from; the pipeline is a figure as well."""
+    from micronet_lm.report.stack import stack_svg
     from micronet_lm.report.table_text import markdown
+
+    if made.table.name == "pipeline":
+        write_text(out / "figures" / "pipeline.svg", stack_svg(made.stacks()))
 
     stem = out / "tables" / made.table.name
     write_text(stem.with_suffix(".md"), markdown(made))

@@ -111,7 +111,7 @@ footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; border-top: 1p
 
 def to_html(document: Document) -> str:
     """Write one page that needs nothing else: no network, no files beside it."""
-    links = "".join(
+    links = " ".join(
         f'<a href="#s{number}">{escape(section.title)}</a>'
         for number, section in enumerate(document.sections)
     )

@@ -50,9 +50,11 @@ def curves(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
                     steps, heights, color=colour, marker=marker, markersize=4, label=label, **style
                 )
             axes.set(title=name, xlabel="step", ylabel="perplexity")
-            axes.set_yscale("log")
+            seen = [line["perplexity"] for line in lines if "perplexity" in line]
+            if max(seen) > 3 * min(seen):  # a narrow range would have no tick on a log scale
+                axes.set_yscale("log")
+                _plain_ticks(axes)
             axes.grid(visible=True, alpha=0.25, which="both")
-            _plain_ticks(axes)
             axes.legend(frameon=False, fontsize=9)
         for axes in grid[panels:]:
             axes.set_visible(False)

@@ -8,8 +8,8 @@ from typing import Any
 from micronet_lm.report.document import Code, Picture, Section, Table, Text
 from micronet_lm.report.drawings import curves, svg_of
 from micronet_lm.report.environment import environment
+from micronet_lm.report.quantities import shown
 from micronet_lm.report.sensitivity_figure import sensitivity_figure
-from micronet_lm.report.table_text import shown
 from micronet_lm.training.metrics import FILE, read_metrics
 
 
@@ -122,4 +122,4 @@ def _counted_line(name: str, sums: Mapping[str, float]) -> list[str]:
 
 def million(value: float) -> str:
     """A count in millions, or whole where it is small."""
-    return shown("storage", value) if value >= 1e5 else f"{value:,.0f}"
+    return shown("storage", value)

@@ -25,9 +25,9 @@ from micronet_lm.report.parts import (
     samples_section,
     sensitivity_section,
 )
+from micronet_lm.report.quantities import duration
 from micronet_lm.report.samples import write_samples
 from micronet_lm.report.stack import Layer, stack_svg
-from micronet_lm.report.table_text import duration
 
 SETUP = "pipeline.json"
 """What a pipeline was started with, in its folder."""
@@ -76,11 +76,11 @@ def pipeline_document(root: Path) -> Document:
         environment_section(),
         commands_section(_commands(setup)),
     ]
-    name = setup.get("recipe", root.name)
+    name = _plain_path(setup.get("recipe", root.name))
     manifest = corpus.manifest
     return Document(
         title=f"{name}: from text to a packed model",
-        subtitle=f"{_plain_source(manifest.source)}, {manifest.tokens['train']:,} training tokens, "
+        subtitle=f"{_plain_path(manifest.source)}, {manifest.tokens['train']:,} training tokens, "
         f"{manifest.words:,} words",
         sections=[section for section in sections if section is not None],
     )
@@ -226,7 +226,7 @@ def _seconds(record: Mapping[str, Any]) -> float:
 
 
 def _commands(setup: Mapping[str, Any]) -> list[str]:
-    name = setup.get("recipe", "RECIPE")
+    name = _plain_path(setup.get("recipe", "RECIPE"))
     words = "".join(f" --{key} {_word(value)}" for key, value in setup.get("overrides", {}).items())
     return [
         f"micronet run {name}{words} --out DIR",
@@ -239,9 +239,9 @@ def _commands(setup: Mapping[str, Any]) -> list[str]:
 def _word(value: Any) -> str:
     if isinstance(value, list):
         return ",".join(map(str, value))
-    return "none" if value is None else str(value)
+    return "none" if value is None else _plain_path(str(value))
 
 
-def _plain_source(source: str) -> str:
-    """The text's name; of a path only its last part, for a report goes to others."""
-    return Path(source).name if "/" in source else source
+def _plain_path(word: str) -> str:
+    """Of an absolute path only the last part, for a report goes to others."""
+    return Path(word).name if Path(word).is_absolute() else word

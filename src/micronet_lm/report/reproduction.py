@@ -9,6 +9,7 @@ from micronet_lm.accounting.target import FULL
 from micronet_lm.pipeline import Site, Sources, Stage, State, stages_of, take_apart
 from micronet_lm.pipeline.stages import MODELS
 from micronet_lm.report.paper_counts import paper_count
+from micronet_lm.report.stack import Layer
 from micronet_lm.report.tables import Column, Row, Table
 
 
@@ -82,6 +83,17 @@ class Reproduction:
                 for row in self.table.rows
             ],
         }
+
+    def stacks(self) -> list[tuple[str, list[Layer]]]:
+        """The rows of the pipeline figure with our own numbers, as two stacks."""
+        keys = {"validation": "validation_perplexity"}
+        titles, stacks = ("Without compression", "With compression"), list[list[Layer]]()
+        for row in self.table.rows:
+            if row.stage == "teacher" or not stacks:
+                stacks.append([])
+            values = {keys.get(k, k): cell.measured for k, cell in self.cells(row).items()}
+            stacks[-1].append(Layer(label=row.label, kind=row.kind, values=values))
+        return list(zip(titles, stacks, strict=True))
 
     def _cells(self) -> Iterator[tuple[Row, Column]]:
         for row in self.table.rows:

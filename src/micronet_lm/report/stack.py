@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from micronet_lm.report.table_text import shown
+from micronet_lm.report.quantities import shown
 
 COLOURS = {"core": "#c8553d", "compression": "#2f6690", "search": "#6b7280"}
 """The paper's: red for the language model, blue for compression, gray for the search."""

@@ -1,5 +1,6 @@
 """A reproduced table as text: for a terminal's columns, and as Markdown."""
 
+from micronet_lm.report.quantities import shown
 from micronet_lm.report.reproduction import Cell, Reproduction
 from micronet_lm.report.tables import Column
 
@@ -49,23 +50,3 @@ def _texts(column: Column, cell: Cell) -> list[str]:
         key = column.measured.split(".")[-1]
         texts.append("" if cell.measured is None else shown(key, cell.measured))
     return texts
-
-
-def shown(kind: str, value: float) -> str:
-    """A number with as many digits as its kind deserves."""
-    if kind == "score":
-        return f"{value:.4f}"
-    if kind in ("lam", "theta"):
-        return f"{value:.3g}"
-    if kind == "seconds":
-        return duration(value)
-    if "perplexity" in kind:
-        return f"{value:,.2f}"
-    return f"{value / 1e6:,.2f}M" if value < 1e8 else f"{value / 1e6:,.0f}M"
-
-
-def duration(seconds: float) -> str:
-    """A time: 12 s, 4 min, 2.5 h."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
