@@ -16,7 +16,15 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 SHORT = ["--train.steps", "2", "--train.warmup", "1", "--train.evaluate_every", "2"]
 SMALLER = {
     "run": [
-        *(*SHORT, "--train.batch", "2", "--teacher.train.steps", "2", "--teacher.train.warmup", "1"),
+        *(
+            *SHORT,
+            "--train.batch",
+            "2",
+            "--teacher.train.steps",
+            "2",
+            "--teacher.train.warmup",
+            "1",
+        ),
         *("--teacher.train.batch", "2", "--prune.train.steps", "2", "--prune.train.warmup", "1"),
         *("--prune.steps", "1", "--prune.analysed_tokens", "100"),
     ],

@@ -166,7 +166,7 @@ def test_mistakes_are_one_sentence(
     for code, words, said in [
         (2, [], "say what to count"),
         (2, ["paper/studnt"], "is neither a preset (did you mean 'paper/student'?) nor"),
-        (2, [str(tmp_path / "model.safetensors")], "nor the folder of a run"),
+        (1, [str(tmp_path / "model.safetensors")], "cannot be used: it has 6 bytes"),
         (2, [str(tmp_path / "none.yaml")], "cannot be read"),
         (1, [str(tmp_path)], "is not a run"),
         (2, ["demo"], "does not say how many words it has"),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from micronet_lm.accounting import challenge, count, examine
+from micronet_lm.accounting import PAPER, challenge, count, examine
 from micronet_lm.accounting.runs import counted_shares, run_recipe
 from micronet_lm.artifact import read_packed
 from micronet_lm.artifact.accounted import target_of
@@ -78,11 +78,13 @@ def test_a_packed_run_has_its_perplexity_and_its_storage(
     # The file is counted as the run is.
     model, recipe = read_packed(out), run_recipe(run)
     shares = counted_shares(corpus.split("test"), recipe.model)
-    own_count = count(target_of(model, "m", shares), challenge())
-    run_count = count(examine(run, recipe, shares), challenge())
-    assert own_count.storage == run_count.storage
-    assert own_count.operations == run_count.operations
-    assert model.card["accounting"]["challenge"]["storage"] == float(own_count.storage)
+    for rules in (PAPER, challenge(), challenge(tree=True)):
+        own_count = count(target_of(model, "m", shares), rules)
+        run_count = count(examine(run, recipe, shares), rules)
+        assert own_count.storage == run_count.storage
+        assert own_count.operations == run_count.operations
+        if not rules.options:
+            assert model.card["accounting"][rules.name]["storage"] == float(own_count.storage)
     assert model.card["perplexity"]["test"] == 12.5
     assert model.card["perplexity"]["valid"] > 1
     assert model.card["corpus"]["fingerprint"] == corpus.fingerprint
@@ -103,6 +105,15 @@ def test_the_last_checkpoint_can_be_packed(trained: Path, corpus: Corpus) -> Non
     torchs = dict(Run.open(trained).model("last").named_parameters())
     name = "embedding.tables.1"
     assert torch.equal(torch.from_numpy(last.tensors[name].floats()), torchs[name].detach())
+
+
+def test_floats_that_are_still_trained_are_not_packed_as_integers(
+    trained: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    assert main(["quantize", str(trained), "--out", str(out), "--bits", "6", "--steps", "2"]) == 0
+    with pytest.raises(RunError, match="pack the run's best checkpoint"):
+        pack_run(out, tmp_path / "m", checkpoint="last")
 
 
 def test_what_cannot_be_packed_is_refused(trained: Path, tmp_path: Path) -> None:

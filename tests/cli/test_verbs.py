@@ -133,7 +133,7 @@ def test_mistakes_of_the_command_line_exit_with_2(
         ("train", "demo", "--out", out, "--prune.every", "9"): "needs a trained run",
         ("train", "demo", "--out", out, "--quantize.bits", "9"): "micronet quantize RUN",
         ("evaluate", out, "--split", "dev"): "invalid choice: 'dev'",
-        ("evaluate",): "required: RUN",
+        ("evaluate",): "required: TARGET",
         ("soft-labels", out): "required: --out",
         ("soft-labels", out, "--out", out, "--top-k", "0"): "--top-k 0 must be at least 1",
         ("soft-labels", out, "--out", out, "--top-k", "3", "--samples", "3"): "not allowed with",

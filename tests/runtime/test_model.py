@@ -13,7 +13,9 @@ import micronet_lm as mn
 from micronet_lm.artifact import write_packed
 from micronet_lm.artifact.random_model import random_model
 from micronet_lm.errors import ArtifactError, InferenceError
+from micronet_lm.runtime import engines
 from micronet_lm.runtime.model import LM
+from micronet_lm.runtime.reference import NumpyEngine
 
 
 @pytest.fixture
@@ -139,6 +141,16 @@ def test_unknown_engines_and_files_are_refused(tmp_path: Path) -> None:
     for engine in ("auto", "numpy"):
         with pytest.raises(ArtifactError, match="there is no file"):
             mn.load(tmp_path / "m", engine=engine)
+
+
+def test_an_engine_that_is_not_built_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_packed(tmp_path / "m", random_model(SHAPE))
+    monkeypatch.setattr(engines, "has_native", lambda: False)
+    with pytest.raises(InferenceError, match="the native engine is not built"):
+        mn.load(tmp_path / "m", engine="native")
+    assert isinstance(mn.load(tmp_path / "m").engine, NumpyEngine)
 
 
 def test_running_a_model_needs_no_torch(tmp_path: Path) -> None:

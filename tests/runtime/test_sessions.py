@@ -1,15 +1,17 @@
 """Sessions and engines by ids: what they answer, and what they refuse."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.runtime.conftest import CACHED, SHAPE, Opener
 
-from micronet_lm.artifact import PackedModel, Weights
+from micronet_lm.artifact import PackedModel, Weights, write_packed
 from micronet_lm.artifact.random_model import Choice, random_model
 from micronet_lm.errors import InferenceError
 from micronet_lm.runtime.engine import Engine, Session
+from micronet_lm.runtime.reference import NumpyEngine
 
 TEXT = np.random.default_rng(3).integers(0, 90, 60).tolist()
 
@@ -25,6 +27,11 @@ def test_top_k_is_the_head_of_the_distribution(engine: Engine) -> None:
     whole = session.log_distribution()
     assert whole.shape == (90,)
     assert whole.dtype == np.float32
+    room = np.empty(90, np.float32)
+    assert session.log_distribution(room) is not None
+    np.testing.assert_array_equal(room, whole)
+    with pytest.raises(InferenceError):
+        session.log_distribution(np.empty(89, np.float32))
     ranked = sorted(range(90), key=lambda number: (-whole[number], number))
     for k in (1, 5, 90, 1000):
         ids, scores = session.top_k(k)
@@ -204,12 +211,13 @@ def test_words_and_ids(engine: Engine) -> None:
     assert engine.find("") is None
 
 
-def test_numbers_that_overflow_are_no_answer(open_model: Opener) -> None:
+def test_numbers_that_overflow_are_no_answer(tmp_path: Path) -> None:
     model: PackedModel = random_model(SHAPE)
     tensors = dict(model.tensors)
     name = "blocks.0.outer.weight"
     tensors[name] = Weights(values=np.full_like(tensors[name].values, 1e38))
-    engine = open_model(replace(model, tensors=tensors))
+    write_packed(tmp_path / "m", replace(model, tensors=tensors))
+    engine = NumpyEngine(tmp_path / "m")
     with pytest.raises(InferenceError):
         engine.start().feed(1)
     with pytest.raises(InferenceError):

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 from micronet_lm.accounting.described import check_shares
-from micronet_lm.accounting.layout import slots
+from micronet_lm.accounting.layout import Role, slots
 from micronet_lm.accounting.runs import measured
 from micronet_lm.accounting.target import FULL, Matrix, Target
 from micronet_lm.artifact.container import Container
@@ -20,22 +20,16 @@ def target_of(
     """Describe a packed model for the counting."""
     check_shares(shares, model.shape)
     matrices: dict[str, Matrix] = {}
-    weights_by_bits: Counter[int] = Counter()
     for slot in slots(model.shape):
         own = model.tensors[slot.name]
         bias = model.tensors[slot.bias] if slot.bias else None
         pair = [own] if bias is None else [own, bias]
-        for tensor in pair:
-            weights_by_bits[tensor.bits] += tensor.size
         matrices[slot.name] = replace(
             measured(slot, *(tensor.values for tensor in pair)),
             bits=own.bits,
             bias_bits=FULL if bias is None else bias.bits,
             scales=sum(tensor.steps.size for tensor in pair if tensor.steps is not None),
         )
-    del weights_by_bits[FULL]
-    usual = weights_by_bits.most_common(1)
-    bits = usual[0][0] if usual else model.activation_bits or FULL
     return Target(
         name=name,
         shape=model.shape,
@@ -43,10 +37,25 @@ def target_of(
         cache=model.cache.size if model.cache else 0,
         shares=shares,
         shares_from=shares_from,
-        bits=bits,
+        bits=_usual_bits(model),
         places=frozenset(model.activations),
         place_bits=model.activation_bits,
     )
+
+
+def _usual_bits(model: PackedModel) -> int:
+    """The one width that rules `paper` charge everything at: that of the layers' weights.
+
+    Where the layers are floats it is the most frequent one, or that of the activations.
+    """
+    layers: Counter[int] = Counter()
+    others: Counter[int] = Counter()
+    for slot in slots(model.shape):
+        weights = model.tensors[slot.name]
+        if weights.bits < FULL:
+            (layers if slot.role is Role.LAYER else others)[weights.bits] += weights.size
+    usual = (layers or others).most_common(1)
+    return usual[0][0] if usual else model.activation_bits or FULL
 
 
 def stored_bits(model: PackedModel) -> int:

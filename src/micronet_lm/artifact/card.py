@@ -34,7 +34,7 @@ def make_card(
         "micronet": micronet_lm.__version__,
         "made_by": made_by,
         "corpus": {
-            "source": manifest.source,
+            "source": Path(manifest.source).name,  # not where it lay on the maker's disk
             "tokenizer": manifest.tokenizer,
             "words": manifest.words,
             "train_tokens": manifest.tokens["train"],

@@ -69,11 +69,11 @@ class _Checkpoint:
     """A model's tensors in a checkpoint, by their names without the lead."""
 
     def __init__(self, file: Path, tensors: Any) -> None:
-        self._file, self._tensors, self.names = file, tensors, set(tensors.keys())
+        self.file, self._tensors, self.names = file, tensors, set(tensors.keys())
 
     def take(self, name: str) -> NDArray[Any]:
         if PREFIX + name not in self.names:
-            raise RunError(f"{self._file} does not fit its recipe: it has no {PREFIX}{name}")
+            raise RunError(f"{self.file} does not fit its recipe: it has no {PREFIX}{name}")
         found: NDArray[Any] = self._tensors.get_tensor(PREFIX + name)
         return found
 
@@ -88,8 +88,8 @@ def _weights(reader: _Checkpoint, recipe: Recipe) -> dict[str, Weights]:
             continue
         if not np.issubdtype(values.dtype, np.integer):
             raise RunError(
-                f"its {name} is still {values.dtype} although the recipe quantizes it; pack the "
-                "checkpoint 'best' of a finished 'micronet quantize'"
+                f"{reader.file} holds {name} as floats: it is what training goes on with; pack the "
+                "run's best checkpoint, which has its integers"
             )
         steps = reader.take(f"{name}.steps").astype(np.float32, copy=False)
         bits = integer[name].bits

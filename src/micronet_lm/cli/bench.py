@@ -83,7 +83,7 @@ def _run(arguments: argparse.Namespace) -> int:
     }
     report: dict[str, Any] = {
         "file": str(arguments.model),
-        "engine": type(engine).__name__.removesuffix("Engine").lower(),
+        "engine": engine.name,
         "kernels": getattr(engine, "kernels", None),
         "threads": arguments.threads,
         "open_seconds": opening,

@@ -43,7 +43,7 @@ def evaluate_packed(arguments: argparse.Namespace) -> tuple[Evaluation, dict[str
     cache = json.loads(lm.engine.metadata)["cache"]
     return result, {
         "model": str(arguments.target),
-        "engine": type(lm.engine).__name__.removesuffix("Engine").lower(),
+        "engine": lm.engine.name,
         "text": arguments.text,
         "split": None if arguments.text is not None else arguments.split,
         "cache": cache,

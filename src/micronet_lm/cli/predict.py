@@ -4,6 +4,7 @@ import argparse
 import json
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from micronet_lm.cli.packed import add_model, check_count, opened
@@ -54,11 +55,6 @@ def _run(arguments: argparse.Namespace) -> int:
     table.add_column("word")
     table.add_column("probability", justify="right")
     for word, chance in found:
-        table.add_row(_plain(word), f"{chance:.4%}")
+        table.add_row(escape(word), f"{chance:.4%}")
     console.print(table)
     return 0
-
-
-def _plain(word: str) -> str:
-    """A word that is not taken for markup."""
-    return word.replace("[", r"\[")

@@ -31,8 +31,8 @@ class Session(Protocol):
     def log_probability(self, token: int) -> float:
         """Log-probability that this token comes next."""
 
-    def log_distribution(self) -> Floats:
-        """Log-probabilities of all words, (V)."""
+    def log_distribution(self, out: Floats | None = None) -> Floats:
+        """Log-probabilities of all words, (V); written into `out` where it is given."""
 
     def top_k(self, k: int) -> tuple[Ids, Floats]:
         """The k likeliest words, the likeliest first, ties by the smaller id; k above V gives V."""
@@ -59,6 +59,10 @@ class Session(Protocol):
 
 class Engine(Protocol):
     """A model that is ready to run."""
+
+    @property
+    def name(self) -> str:
+        """Which engine it is: `native` or `numpy`."""
 
     @property
     def vocabulary_size(self) -> int:

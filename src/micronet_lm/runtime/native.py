@@ -44,9 +44,9 @@ class NativeSession:
         """Log-probability that this token comes next."""
         return float(_asked(self._session.log_probability, token))
 
-    def log_distribution(self) -> Floats:
+    def log_distribution(self, out: Floats | None = None) -> Floats:
         """Log-probabilities of all words."""
-        answer: Floats = _asked(self._session.log_distribution)
+        answer: Floats = _asked(self._session.log_distribution, out)
         return answer
 
     def top_k(self, k: int) -> tuple[Ids, Floats]:
@@ -83,6 +83,11 @@ class NativeEngine:
             self._engine: Any = native.Engine(str(path), kernels=kernels)
         except _FAILURES as error:
             raise ArtifactError(f"{path} cannot be used: {error}") from None
+
+    @property
+    def name(self) -> str:
+        """Which engine it is."""
+        return "native"
 
     @property
     def vocabulary_size(self) -> int:

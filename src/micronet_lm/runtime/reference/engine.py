@@ -51,6 +51,11 @@ class NumpyEngine:
         self._softmax = AdaptiveSoftmax(model, quantizers, exact)
 
     @property
+    def name(self) -> str:
+        """Which engine it is."""
+        return "numpy"
+
+    @property
     def vocabulary_size(self) -> int:
         """How many words the model knows."""
         return len(self._words)

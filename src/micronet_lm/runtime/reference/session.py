@@ -63,9 +63,18 @@ class NumpySession:
         """Log-probability that this token comes next."""
         return float(self._ask()[check_token(token, self._engine.vocabulary_size)])
 
-    def log_distribution(self) -> Floats:
+    def log_distribution(self, out: Floats | None = None) -> Floats:
         """Log-probabilities of all words."""
-        return self._ask().copy()
+        own = self._ask()
+        if out is None:
+            return own.copy()
+        if out.shape != own.shape or out.dtype != np.float32:
+            raise InferenceError(
+                f"log-probabilities do not fit {out.dtype} {list(out.shape)}: give float32 "
+                f"[{len(own)}]"
+            )
+        out[:] = own
+        return out
 
     def top_k(self, k: int) -> tuple[Ids, Floats]:
         """The k likeliest words."""

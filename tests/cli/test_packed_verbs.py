@@ -1,0 +1,258 @@
+"""The verbs on packed files as a user meets them."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from micronet_lm.cli.main import main
+from micronet_lm.corpus import Corpus, build_corpus
+
+TINY = [
+    *("--model.cutoffs", "20,60", "--model.embedding_widths", "16,8,4", "--model.width", "16"),
+    *("--model.layers", "1", "--model.context", "9", "--train.steps", "4", "--train.batch", "2"),
+    *("--train.window", "24", "--train.warmup", "1", "--train.evaluate_every", "2"),
+    *("--cache.size", "30"),
+]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    path = tmp_path_factory.mktemp("text") / "story.txt"
+    lines = [" ".join(f"word{(i * j) % 97}" for j in range(1, 12)) for i in range(300)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return build_corpus(str(path), path.parent / "corpus")
+
+
+@pytest.fixture(scope="module")
+def run(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "tiny"
+    assert main(["train", "demo", "--out", str(out), "--corpus", str(corpus.path), *TINY]) == 0
+    return out
+
+
+@pytest.fixture(scope="module")
+def model(run: Path) -> Path:
+    out = run.parent / "model.safetensors"
+    assert main(["pack", str(run), "-o", str(out)]) == 0
+    return out
+
+
+def report(words: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """Run a verb; the one JSON object that it printed."""
+    capsys.readouterr()
+    assert main(words) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def said(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    capsys.readouterr()
+    assert main(words) == 0
+    return capsys.readouterr().out
+
+
+def test_pack_tells_what_it_made(
+    run: Path, corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "m.safetensors"
+    words = ["pack", str(run), "-o", str(out), "--name", "tiny", "--measure", "test"]
+    told = report([*words, "--json"], capsys)
+    assert told["bytes"] == out.stat().st_size
+    card = told["card"]
+    assert card["name"] == "tiny"
+    assert card["corpus"]["source"] == "story.txt"  # where it lay is nobody's business
+    assert card["corpus"]["fingerprint"] == corpus.fingerprint
+    evaluated = report(["evaluate", str(run), "--split", "test", "--json"], capsys)
+    assert card["perplexity"]["test"] == pytest.approx(evaluated["perplexity"], rel=1e-5)
+    counted = report(["account", str(run), "--rules", "challenge", "--json"], capsys)
+    assert card["accounting"]["challenge"]["storage"] == counted["storage"]
+    assert card["accounting"]["challenge"]["operations"] == counted["operations"]["total"]
+    assert "bytes" in said(["pack", str(run), "-o", str(out)], capsys)
+
+
+def test_evaluate_gives_the_runs_perplexity(
+    run: Path, model: Path, corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wanted = report(["evaluate", str(run), "--json"], capsys)
+    words = ["evaluate", str(model), "--corpus", str(corpus.path)]
+    found = report([*words, "--json"], capsys)
+    assert found["perplexity"] == pytest.approx(wanted["perplexity"], rel=1e-5)
+    assert found["tokens"] == wanted["tokens"]
+    assert found["cache"] == {"size": 30}
+    assert [part["tokens"] for part in found["bins"]] == [p["tokens"] for p in wanted["bins"]]
+    text = tmp_path / "valid.txt"
+    text.write_text(corpus.decode(corpus.split("valid")), encoding="utf-8")
+    by_text = report(["evaluate", str(model), "--text", str(text), "--json"], capsys)
+    assert by_text["perplexity"] == pytest.approx(found["perplexity"], rel=1e-9)
+    assert "perplexity" in said([*words, "--split", "test", "--threads", "2"], capsys)
+
+
+def test_account_counts_the_file(
+    run: Path, model: Path, corpus: Corpus, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for rules in ("paper", "challenge"):
+        words = ["--rules", rules, "--json"]
+        own = report(["account", str(model), "--corpus", str(corpus.path), *words], capsys)
+        other = report(["account", str(run), *words], capsys)
+        assert own["storage"] == other["storage"]
+        assert own["operations"] == other["operations"]
+    by_shares = report(["account", str(model), "--shares", "8,1,1", "--json"], capsys)
+    assert by_shares["model"]["shares"] == [8, 1, 1]
+
+
+def test_inspect_shows_every_tensor_and_its_bits(
+    run: Path, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = report(["inspect", str(model), "--json"], capsys)
+    assert told["file"]["bytes"] == model.stat().st_size
+    assert (
+        sum(told["file"][key] for key in ("header", "vocabulary", "weights"))
+        == (told["file"]["bytes"])
+    )
+    assert told["bits"] == sum(tensor["stored"] for tensor in told["tensors"])
+    assert told["bits"] == sum(told["parts"].values()) == sum(told["fp32"].values())
+    assert told["bits"] == 8 * told["file"]["weights"]  # floats only: no padding
+    assert told["card"]["accounting"]["challenge"]["storage"] * 32 == told["bits"]
+    names = [tensor["name"] for tensor in told["tensors"]]
+    assert {"embedding.tables.2", "blocks.0.inner.bias", "cache.lam"} <= set(names)
+    of_run = report(["inspect", str(run), "--json"], capsys)
+    assert of_run["bits"] == told["bits"]
+    assert of_run["tensors"] == told["tensors"]
+    shown = said(["inspect", str(model)], capsys)
+    assert "blocks.0.attention.output.weight" in shown
+    assert "left in 32 bits" in shown
+
+
+def test_predict_tells_words_and_probabilities(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["predict", "word1 word2", "-m", str(model)]
+    told = report([*words, "-k", "3", "--json"], capsys)
+    chances = [item["probability"] for item in told["words"]]
+    assert len(chances) == 3
+    assert chances == sorted(chances, reverse=True)
+    begun = report([*words, "--prefix", "word9", "--json"], capsys)
+    assert all(item["word"].startswith("word9") for item in begun["words"])
+    shown = said(words, capsys)
+    assert shown.count("%") == 5
+    assert "begins with 'zzz'" in said([*words, "--prefix", "zzz"], capsys)
+    assert report(["predict", "-m", str(model), "--json"], capsys)["text"] == ""
+
+
+def test_generate_writes_on(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["generate", "word1 word2", "-m", str(model), "-n", "6", "--seed", "2"]
+    told = report([*words, "--json"], capsys)
+    assert len(told["words"]) == 6
+    assert told["text"].startswith("word1 word2")
+    assert said(words, capsys) == told["text"] + "\n"
+    cold = ["--temperature", "0", "--json"]
+    assert report([*words, *cold], capsys) == report([*words, *cold], capsys)
+
+
+def test_score_tells_every_token(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("word1 word2\nword3\n", encoding="utf-8")
+    told = report(["score", str(text), "-m", str(model), "--json"], capsys)
+    assert [item["word"] for item in told["scores"]] == ["word2", "<eos>", "word3", "<eos>"]
+    total = sum(item["log_probability"] for item in told["scores"])
+    assert told["log_probability"] == pytest.approx(total)
+    stdin = io.TextIOWrapper(io.BytesIO(text.read_bytes()))
+    monkeypatch.setattr("sys.stdin", stdin)
+    assert report(["score", "-", "-m", str(model), "--json"], capsys) == told
+    lines = said(["score", str(text), "-m", str(model)], capsys).splitlines()
+    assert len(lines) == 5
+    assert lines[0].endswith("\tword2")
+    by_line = report(["score", str(text), "-m", str(model), "--lines", "--json"], capsys)
+    assert [line["tokens"] for line in by_line["lines"]] == [3, 2]
+    assert by_line["tokens"] == 5
+    shown = said(["score", str(text), "-m", str(model), "--lines", "--threads", "2"], capsys)
+    assert shown.splitlines()[1].endswith("\tword3")
+
+
+def test_bench_measures(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["bench", str(model), "--seconds", "0.01", "--engine", "numpy"]
+    told = report([*words, "--json"], capsys)
+    assert told["engine"] == "numpy"
+    assert set(told["tokens_per_second"]) == {"distribution", "top_5", "scoring"}
+    assert all(speed > 0 for speed in told["tokens_per_second"].values())
+    assert "tokens/s" in said(words, capsys)
+
+
+def test_mistakes_are_one_sentence(
+    model: Path, run: Path, corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cut, other = tmp_path / "cut.safetensors", tmp_path / "other.txt"
+    cut.write_bytes(model.read_bytes()[:-5])
+    other.write_bytes(b"\xff\xfe text")
+    one, empty = tmp_path / "one.txt", tmp_path / "empty.txt"
+    one.write_text("word1")
+    empty.write_text("")
+    m = ["-m", str(model)]
+    for words, code, sentence in (
+        (["predict", "x", "-m", "missing.safetensors"], 1, "there is no file"),
+        (["predict", "x", "-m", str(cut)], 1, "cut"),
+        (["predict", "x", "-m", str(other)], 1, "cannot be used"),
+        (["predict", "x", "-m", str(run)], 1, "folder"),
+        (["predict", "x", "-k", "0", *m], 2, "-k 0"),
+        (["predict", "x", "--engine", "gpu", *m], 2, "gpu"),
+        (["generate", "x", "--top-p", "0", *m], 2, "--top-p 0"),
+        (["generate", "x", "--temperature", "-1", *m], 2, "--temperature -1"),
+        (["generate", "x", "-n", "-1", *m], 2, "--max-tokens -1"),
+        (["score", str(one), *m], 1, "nothing to predict"),
+        (["score", str(empty), "--lines", *m], 1, "no line"),
+        (["score", str(other), *m], 1, "not UTF-8"),
+        (["score", "missing.txt", *m], 1, "missing.txt"),
+        (["score", str(one), "--threads", "0", *m], 2, "--threads 0"),
+        (["bench", str(model), "--seconds", "0"], 2, "--seconds 0"),
+        (["bench", "missing.safetensors"], 1, "there is no file"),
+        (["inspect", "missing.safetensors"], 1, "there is no file"),
+        (["inspect", str(tmp_path)], 1, "is not a run"),
+        (["pack", str(tmp_path)], 1, "is not a run"),
+        (["pack", str(run), "--checkpoint", "first"], 2, "first"),
+        (["evaluate", str(model)], 2, "--corpus DIR"),
+        (["evaluate", str(model), "--corpus", "x", "--text", "y"], 2, "--corpus DIR"),
+        (["evaluate", str(model), "--text", str(empty)], 1, "nothing to predict"),
+        (["evaluate", str(model), "--text", str(one), "--chunk", "5"], 2, "--chunk"),
+        (["evaluate", str(model), "--text", str(one), "--cache.size", "5"], 2, "--cache.size"),
+        (["evaluate", str(run), "--text", str(one)], 2, "--text"),
+        (["evaluate", "missing.safetensors", "--text", str(one)], 1, "there is no file"),
+        (["account", str(model)], 2, "--shares"),
+        (["account", str(model), "--cache.size", "5"], 2, "--cache.size"),
+        (["account", str(cut)], 1, "cut"),
+        (["account", "missing.safetensors"], 1, "there is no file"),
+    ):
+        capsys.readouterr()
+        assert main(words) == code, words
+        heard = capsys.readouterr()
+        assert heard.out == "", words
+        assert heard.err.startswith("micronet: "), heard.err
+        assert heard.err.count("\n") == 1, heard.err
+        assert sentence in heard.err, (words, heard.err)
+
+
+def test_another_corpus_is_refused(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = tmp_path / "other.txt"
+    text.write_text("some other words\n" * 300, encoding="utf-8")
+    other = build_corpus(str(text), tmp_path / "corpus")
+    for verb in ("evaluate", "account"):
+        capsys.readouterr()
+        assert main([verb, str(model), "--corpus", str(other.path)]) == 1
+        assert "another vocabulary" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "verb", ["pack", "inspect", "predict", "generate", "score", "bench", "evaluate"]
+)
+def test_help_has_an_example(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([verb, "--help"])
+    told = capsys.readouterr().out
+    assert f"micronet {verb} " in told.split("examples:")[1]
+    assert "--json" in told
