@@ -4,10 +4,10 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help demo test check format benchmark clean
+.PHONY: help demo demo-model test check format benchmark clean
 
 help:  ## what can be made
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -18,6 +18,9 @@ $(READY): pyproject.toml constraints.txt
 
 demo: $(READY)  ## the whole pipeline on the embedded corpus, in minutes: runs/demo
 	$(BIN)/micronet run demo --out runs/demo
+
+demo-model: demo  ## make the packed model anew that ships with the package
+	cp runs/demo/packed/model.safetensors src/micronet_lm/models/demo.safetensors
 
 test: check  ## all checks and tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from micronet_lm.runtime.model import LM
 
 DEFAULT = Path("model.safetensors")
-"""The packed file that is taken where none is named."""
+"""The packed file that is taken where none is named; the demo where it is not there either."""
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +20,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=DEFAULT,
         metavar="FILE",
-        help="the packed model (default: %(default)s)",
+        help="the packed model (default: %(default)s if it is there, else the demo's own model)",
     )
     add_engine(parser)
 
@@ -53,7 +53,10 @@ def check_count(option: str, value: int, least: int = 1) -> None:
 
 
 def opened(path: Path, engine: str) -> "LM":
-    """Open a packed file with an engine."""
+    """Open a packed file with an engine; the one that ships where nothing is named or there."""
+    from micronet_lm.runtime.demo import demo_model
     from micronet_lm.runtime.model import load
 
+    if path == DEFAULT and not path.is_file():
+        path = demo_model()
     return load(path, engine)  # type: ignore[arg-type]  # argparse lets only these pass
