@@ -17,7 +17,7 @@ from micronet_lm.cli.main import main
 from micronet_lm.files import locked
 
 STAGES = ["corpus", "teacher", "soft-labels", "student", "sensitivity", "prune", "search-cache"]
-STAGES += ["quantize", "pack", "account"]
+STAGES += ["quantize", "pack", "account", "report"]
 KILLING = Path(__file__).with_name("killing.py")
 Run = Callable[..., tuple[int, dict[str, Any], list[str]]]
 
@@ -111,6 +111,7 @@ def test_the_stages_are_what_the_verbs_make(
         ("quantize", 5),
         ("pack", 1),
         ("account", 1),
+        ("report", 4),
     ],
 )
 def test_killed_in_any_stage_it_goes_on_to_the_same_bits(

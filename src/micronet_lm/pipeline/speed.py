@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,6 +20,10 @@ from micronet_lm.files import write_text
 
 DECIDING = ("batch", "window", "accumulate", "precision", "sampling")
 """Keys of `train` that decide how long a step takes."""
+
+
+DAY = 86_400
+"""Seconds for which a measurement is remembered: the machine may have been busy."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +53,8 @@ def speed_of(recipe: Recipe) -> Speed:
     key = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
     file = _cache() / f"speed-{key}.json"
     try:
-        return Speed(**json.loads(file.read_text(encoding="utf-8")))
+        if time.time() - file.stat().st_mtime < DAY:
+            return Speed(**json.loads(file.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         pass
     found = Speed(**_measure(tree))

@@ -89,8 +89,9 @@ def samples_section(samples: Sequence[tuple[str, str]]) -> Section:
         title="Samples",
         blocks=[
             Text(
-                text="Beginnings of lines of the test split, and behind the mark what the model "
-                "writes on (temperature 0.8, the 40 likeliest words)."
+                text="Beginnings of lines of the test split, after 500 tokens of what comes before "
+                "them, and behind the mark what the model writes on (temperature 0.8, the 40 "
+                "likeliest words)."
             ),
             Code(text=text),
         ],

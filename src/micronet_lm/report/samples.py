@@ -4,6 +4,8 @@ import tempfile
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
+
 from micronet_lm.artifact.packing import model_of_run
 from micronet_lm.artifact.writer import write_packed
 from micronet_lm.corpus import Corpus
@@ -13,18 +15,27 @@ from micronet_lm.runtime.model import load
 LINES, PROMPT, WORDS = 3, 5, 30
 """How many lines, words that each begins with, and words that the model adds."""
 
+BEFORE = 500
+"""Tokens of the split that are read before a line: a cache that is nearly empty repeats itself."""
+
 TEMPERATURE, TOP_K = 0.8, 40
 
 
 def write_samples(packed: Path, corpus: Corpus) -> list[tuple[str, str]]:
     """Let a packed model write on; give each line's beginning and the model's words."""
-    lm = load(packed)
+    lm, ids = load(packed), corpus.split("test")
     found = []
-    for number, prompt in enumerate(_prompts(corpus)):
-        words = list(
-            lm.generate(prompt, max_tokens=WORDS, temperature=TEMPERATURE, top_k=TOP_K, seed=number)
-        )
-        found.append((prompt, " ".join(lm.join(words).split())))
+    for number, low in enumerate(_beginnings(corpus)):
+        high = min(len(ids), low + PROMPT)
+        state = lm.start()
+        state.feed_words(corpus.vocabulary.decode(ids[max(0, low - BEFORE) : high]))
+        random = np.random.default_rng(number)
+        words = []
+        for _ in range(WORDS):
+            words.append(state.sample(random.random(), TEMPERATURE, TOP_K))
+            state.feed_words(words[-1:])
+        written = " ".join(lm.join(words).split())
+        found.append((corpus.decode(ids[low:high]), written))
     return found
 
 
@@ -36,11 +47,10 @@ def samples_of_run(run: Path, corpus: Corpus) -> list[tuple[str, str]]:
         return write_samples(file, corpus)
 
 
-def _prompts(corpus: Corpus) -> list[str]:
-    """The first words of some long lines, evenly spread over the test split."""
+def _beginnings(corpus: Corpus) -> list[int]:
+    """Places of some long lines, evenly spread over the test split."""
     ids, end = corpus.split("test"), corpus.vocabulary.id(EOS)
     ends = [-1, *(int(place) for place in (ids == end).nonzero()[0])]
-    lines = [(low + 1, high) for low, high in pairwise(ends) if high - low > 3 * PROMPT]
+    lines = [low + 1 for low, high in pairwise(ends) if high - low > 3 * PROMPT]
     step = max(1, len(lines) // LINES)
-    chosen = lines[step // 2 :: step][:LINES] or [(0, min(len(ids), PROMPT))]
-    return [corpus.decode(ids[low : low + PROMPT]) for low, _ in chosen]
+    return lines[step // 2 :: step][:LINES] or [0]
