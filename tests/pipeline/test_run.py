@@ -178,12 +178,8 @@ def test_sections_that_are_absent_take_no_part(recipe: Path, tmp_path: Path, run
     teacher = recipe.with_name("teacher.yaml")
     out = tmp_path / "short"
     assert main(["run", str(teacher), "--out", str(out), "--train.steps", "4", "--json"]) == 0
-    assert {f.stem for f in (out / "stages").glob("*.json")} == {
-        "corpus",
-        "student",
-        "packed",
-        "account",
-    }
+    expected = {"corpus", "student", "packed", "account", "report"}
+    assert {f.stem for f in (out / "stages").glob("*.json")} == expected
 
 
 def test_what_is_gone_is_made_again_only_when_needed(

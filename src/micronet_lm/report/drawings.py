@@ -82,7 +82,7 @@ def trade(rows: Sequence[Mapping[str, Any]]) -> Figure:
         axes.margins(0.15, 0.2)
         axes.grid(visible=True, alpha=0.25, which="both")
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        axes.xaxis.set_minor_formatter(lambda value, _: "")
+        axes.xaxis.set_minor_formatter(lambda value, _: f"{value:g}" if _leading(value) else "")
     return figure
 
 
@@ -92,6 +92,9 @@ def _is(line: Mapping[str, Any], kind: str) -> bool:
 
 def _plain_ticks(axes: Any) -> None:
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.yaxis.set_minor_formatter(
-        lambda value, _: f"{value:,.0f}" if str(f"{value:.0e}")[0] in "235" else ""
-    )
+    axes.yaxis.set_minor_formatter(lambda value, _: f"{value:,.0f}" if _leading(value) else "")
+
+
+def _leading(value: float) -> bool:
+    """Whether a minor tick of a logarithmic axis has a label."""
+    return f"{value:.0e}"[0] in "235"

@@ -129,7 +129,8 @@ def _stack(rows: list[dict[str, Any]], records: Mapping[str, Any]) -> Section:
             "validation_perplexity": row["validation_perplexity"],
             "seconds": _seconds(records[row["stage"]]),
         }
-        layers.append(Layer(label=label, kind=kind, values=values))
+        leads = row["stage"] != "teacher"
+        layers.append(Layer(label=label, kind=kind, values=values, leads=leads))
     return Section(
         title="Pipeline",
         blocks=[

@@ -92,7 +92,8 @@ class Reproduction:
             if row.stage == "teacher" or not stacks:
                 stacks.append([])
             values = {keys.get(k, k): cell.measured for k, cell in self.cells(row).items()}
-            stacks[-1].append(Layer(label=row.label, kind=row.kind, values=values))
+            leads = row.stage != "teacher"
+            stacks[-1].append(Layer(label=row.label, kind=row.kind, values=values, leads=leads))
         return list(zip(titles, stacks, strict=True))
 
     def _cells(self) -> Iterator[tuple[Row, Column]]:

@@ -9,7 +9,7 @@ import numpy as np
 from micronet_lm.artifact.packing import model_of_run
 from micronet_lm.artifact.writer import write_packed
 from micronet_lm.corpus import Corpus
-from micronet_lm.corpus.vocabulary import EOS
+from micronet_lm.corpus.vocabulary import EOS, UNK
 from micronet_lm.runtime.model import load
 
 LINES, PROMPT, WORDS = 3, 5, 30
@@ -48,9 +48,13 @@ def samples_of_run(run: Path, corpus: Corpus) -> list[tuple[str, str]]:
 
 
 def _beginnings(corpus: Corpus) -> list[int]:
-    """Places of some long lines, evenly spread over the test split."""
-    ids, end = corpus.split("test"), corpus.vocabulary.id(EOS)
+    """Places of long lines that begin with known words, evenly spread over the test split."""
+    ids, end, unknown = corpus.split("test"), *map(corpus.vocabulary.id, (EOS, UNK))
     ends = [-1, *(int(place) for place in (ids == end).nonzero()[0])]
-    lines = [low + 1 for low, high in pairwise(ends) if high - low > 3 * PROMPT]
+    lines = [
+        low + 1
+        for low, high in pairwise(ends)
+        if high - low > 3 * PROMPT and unknown not in ids[low + 1 : low + 1 + PROMPT]
+    ]
     step = max(1, len(lines) // LINES)
     return lines[step // 2 :: step][:LINES] or [0]

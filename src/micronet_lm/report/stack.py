@@ -27,6 +27,8 @@ class Layer:
     """A key of `COLOURS`."""
     values: Mapping[str, float | None]
     """By the names of `KEYS`."""
+    leads: bool = True
+    """Whether the next row is compared with it: a teacher is beside the way, not on it."""
 
 
 def stack_svg(stacks: Sequence[tuple[str, Sequence[Layer]]]) -> str:
@@ -42,7 +44,8 @@ def stack_svg(stacks: Sequence[tuple[str, Sequence[Layer]]]) -> str:
         before: dict[str, float] = {}
         for layer in layers:
             parts += _layer(layer, top, width, before)
-            before |= {key: value for key, value in layer.values.items() if value is not None}
+            known = {key: value for key, value in layer.values.items() if value is not None}
+            before |= known if layer.leads else {}
             top += _ROW + 6
         top += 14
     return (
