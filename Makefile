@@ -4,10 +4,10 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help demo test check format native-test fuzz benchmark clean
+.PHONY: help demo demo-model test check format native-test fuzz benchmark clean
 
 help:  ## what can be made
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /	/' | expand -t 14
 
 ENGINE := $(wildcard native/CMakeLists.txt native/include/* native/src/* native/bindings/*)
 
@@ -18,9 +18,11 @@ $(READY): pyproject.toml constraints.txt $(ENGINE)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[train,dev]"
 	@touch $@
 
-demo: $(READY)  ## train a tiny model on the embedded corpus and evaluate it
-	$(BIN)/micronet train demo --out runs/demo
-	$(BIN)/micronet evaluate runs/demo --split test
+demo: $(READY)  ## the whole pipeline on the embedded corpus, in minutes: runs/demo
+	$(BIN)/micronet run demo --out runs/demo
+
+demo-model: demo  ## make the packed model anew that ships with the package
+	cp runs/demo/packed/model.safetensors src/micronet_lm/models/demo.safetensors
 
 test: check  ## all checks and tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal

@@ -13,7 +13,22 @@ from micronet_lm.corpus import Corpus
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 # What a test cannot wait for is made smaller; the words of README stay in front.
+SHORT = ["--train.steps", "2", "--train.warmup", "1", "--train.evaluate_every", "2"]
 SMALLER = {
+    "run": [
+        *(
+            *SHORT,
+            "--train.batch",
+            "2",
+            "--teacher.train.steps",
+            "2",
+            "--teacher.train.warmup",
+            "1",
+        ),
+        *("--teacher.train.batch", "2", "--prune.train.steps", "2", "--prune.train.warmup", "1"),
+        *("--prune.steps", "1", "--prune.analysed_tokens", "100"),
+    ],
+    "reproduce": SHORT,
     "sensitivity": ["--tokens", "500", "--grid", "0.3,0.9"],
     "train": ["--train.steps", "2", "--train.warmup", "1", "--train.batch", "2"],
     "prune": ["--train.steps", "2", "--train.warmup", "1"],
@@ -53,6 +68,10 @@ def test_every_command_and_the_python(
         if archive is None and any("wikitext-2" in w or "small" in w for w in words):
             continue
         more = list(SMALLER.get(words[0], []))
+        if "--dry-run" in words:
+            more = ["--until", "corpus"]
+        if words[0] == "reproduce" and "--scale" not in words:
+            more = []  # a figure of runs that are there
         if "wikitext-2" in words and "build" in words:
             more += ["--from", str(archive)]
         assert main([*words, *more]) == 0, (words, capsys.readouterr().err)

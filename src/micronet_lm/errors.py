@@ -8,6 +8,7 @@
     ├── CorpusError          text that cannot become a corpus, or a corpus that cannot be read
     │   └── DownloadError    a corpus that cannot be fetched
     ├── RunError             a run folder or checkpoint that is missing, foreign or damaged
+    ├── PipelineError        a pipeline's folder that is in use, foreign or cannot be written
     ├── ArtifactError        a packed file that is missing, damaged or hostile, or cannot be made
     ├── InferenceError       a question that a loaded model has no answer to
     ├── LabelsError          soft labels that are missing, unfinished, damaged or of other text
@@ -37,6 +38,10 @@ class DownloadError(CorpusError):
 
 class RunError(MicronetError):
     """A run folder or checkpoint that is missing, foreign or damaged."""
+
+
+class PipelineError(MicronetError):
+    """A pipeline's folder that is in use, foreign, or cannot be written."""
 
 
 class ArtifactError(MicronetError):

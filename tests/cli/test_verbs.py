@@ -124,8 +124,8 @@ def test_mistakes_of_the_command_line_exit_with_2(
         ("evaluate", out, "--fast"): "'--fast' is not an option here",
         ("evaluate", out, "--model.width", "3"): "'--model.width' is not an option here",
         ("search-cache", out, "--model.width", "3"): "'--model.width' is not an option here",
-        ("reproduce", "figure-cache-gaps", out): "compares two or three runs, not 1",
-        ("reproduce", "figure-nothing", out, out): "invalid choice: 'figure-nothing'",
+        ("reproduce", "cache-gaps", out): "compares two or three runs, not 1",
+        ("reproduce", "nothing", out, out): "invalid choice: 'nothing'",
         ("presets", "nothing"): "no preset is called 'nothing'",
         ("distill", "demo", "--out", out, "--distill.top_k", "9"): "name the teacher's soft labels",
         ("distill", "demo", "--out", out): "the recipe has no section distill",
@@ -180,7 +180,7 @@ def test_a_folder_that_cannot_be_written(
 
 def test_help_has_an_example_for_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
     verbs = ("presets", "train", "soft-labels", "distill", "search-cache", "evaluate", "account")
-    for verb in ("corpus build", "corpus info", *verbs, "reproduce", "quantize"):
+    for verb in ("corpus build", "corpus info", *verbs, "reproduce", "quantize", "run", "report"):
         words = verb.split()
         with pytest.raises(SystemExit) as left:
             main([*words, "--help"])

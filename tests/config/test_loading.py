@@ -83,7 +83,7 @@ def test_overrides(words: list[str], expected: dict[str, object]) -> None:
         ({"model.cutoffs": []}, "embedding_widths has 3 entries but 0 cutoffs make 1 bins"),
         ({"model.vocabulary": 20_000}, "the last cutoff 25000 leaves no words"),
         ({"corpus.max_vocabulary": 25_000}, "max_vocabulary 25000 is not above the last of model"),
-        ({"train.accumulate": 3}, "accumulate 3 must divide the batch of 4"),
+        ({"train.accumulate": 3}, "accumulate 3 must divide the batch of 20"),
         ({"train.warmup": 300_000}, "warmup 300000 must be shorter than the 200000 steps"),
         ({"train.final_learning_rate": 1.0}, "final_learning_rate 1.0 must not exceed"),
         ({"model.context": "97"}, "model.context = '97': input should be a valid integer"),
@@ -108,6 +108,30 @@ def test_mistakes(overrides: dict[str, object], sentence: str) -> None:
 def test_an_override_without_a_value() -> None:
     with pytest.raises(ConfigError, match=r"--model\.context needs a value"):
         split_overrides(["train", "demo", "--model.context"])
+
+
+def test_a_file_may_hold_a_family_of_recipes() -> None:
+    names = preset_names()
+    assert {"paper/context-65", "paper/context-1025", "paper/cache-0-11.0m"} <= set(names)
+    assert "paper/context" not in names
+    assert load_recipe("paper/context-513").model.context == 513
+    assert load_recipe("paper/context-513").train.window == 4608
+    # The longest family's name wins, and a variant may have the name of another's beginning.
+    assert load_recipe("paper/cache-0").model.width == 256
+    assert load_recipe("paper/cache-0-15.2m").model.width == 384
+    with pytest.raises(ConfigError, match=r"family of recipes: choose paper/context-65, paper/con"):
+        load_recipe("paper/context")
+    with pytest.raises(ConfigError, match="did you mean 'paper/context-513'"):
+        load_recipe("paper/context-512")
+
+
+@pytest.mark.parametrize("scale", ["paper", "wikitext-2", "demo"])
+def test_windows_cover_the_reach_in_every_sweep(scale: str) -> None:
+    sweep = [name for name in preset_names() if name.startswith(f"{scale}/context-")]
+    assert len(sweep) == 6
+    for name in sweep:
+        recipe = load_recipe(name)
+        assert recipe.model.reach <= recipe.train.window, name
 
 
 def test_files_of_ones_own(tmp_path: Path) -> None:
@@ -164,11 +188,13 @@ def test_naming_a_key_switches_a_technique_on_and_zero_switches_it_off() -> None
     assert cached.cache is not None
     assert (cached.cache.size, cached.cache.theta, cached.cache.lam) == (1000, 0.016, 0.07)
     assert changed_keys(plain, cached) == ["cache.size", "cache.theta", "cache.lam"]
-    assert load_recipe("paper/student-cache", {"cache.size": 0}) == plain
+    # The authors' batch is smaller with a cache.
+    off = {"cache.size": 0, "train.batch": plain.train.batch}
+    assert load_recipe("paper/student-cache", off) == plain
     hebbian = load_recipe("paper/student-hebbian")
     assert hebbian.hebbian is not None
     assert (hebbian.hebbian.gamma, hebbian.hebbian.limit) == (0.01, 500)
-    assert merge_recipe(hebbian, {"hebbian.limit": 0, "cache.size": 0}) == plain
+    assert merge_recipe(hebbian, {"hebbian.limit": 0, **off}) == plain
 
 
 def test_help_lists_the_keys_of_techniques_too() -> None:

@@ -77,14 +77,14 @@ def _runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return runs
 
 
-@pytest.mark.parametrize("figure", ["figure-cache-tokens", "figure-cache-gaps"])
+@pytest.mark.parametrize("figure", ["cache-tokens", "cache-gaps"])
 def test_the_verb_writes_a_picture_and_its_data(
     figure: str, runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     three = [str(runs[name]) for name in ("none", "small", "large")]
     assert main(["reproduce", figure, *three, "--out", str(tmp_path / "new"), "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
-    stem = tmp_path / "new" / figure.removeprefix("figure-")
+    stem = tmp_path / "new" / figure
     assert json.loads(stem.with_suffix(".json").read_text()) == data
     assert stem.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
     ids = Run.open(runs["none"]).corpus().split("valid")
@@ -102,7 +102,7 @@ def test_a_run_is_not_compared_with_itself(
     runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     same = [str(runs["none"]), str(runs["none"] / ".." / runs["none"].name)]
-    assert main(["reproduce", "figure-cache-gaps", *same, "--out", str(tmp_path / "never")]) == 2
+    assert main(["reproduce", "cache-gaps", *same, "--out", str(tmp_path / "never")]) == 2
     assert "one of them is named twice" in capsys.readouterr().err
 
 
@@ -116,7 +116,7 @@ def test_a_text_without_repeated_words_has_no_gaps() -> None:
 def test_runs_must_share_their_corpus(
     runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["reproduce", "figure-cache-gaps", str(runs["none"]), str(runs["elsewhere"])]
+    words = ["reproduce", "cache-gaps", str(runs["none"]), str(runs["elsewhere"])]
     assert main([*words, "--out", str(tmp_path / "never")]) == 1
     assert "were trained on different corpora" in capsys.readouterr().err
     assert not (tmp_path / "never").exists()
@@ -126,7 +126,7 @@ def test_without_matplotlib_it_says_what_to_install(runs: dict[str, Path], tmp_p
     script = (
         "import sys; sys.modules['matplotlib'] = None\n"
         "import micronet_lm.cli.main as m\n"
-        "sys.exit(m.main(['reproduce', 'figure-cache-gaps', *sys.argv[1:]]))\n"
+        "sys.exit(m.main(['reproduce', 'cache-gaps', *sys.argv[1:]]))\n"
     )
     words = [str(runs["none"]), str(runs["small"]), "--out", str(tmp_path / "never")]
     done = subprocess.run(

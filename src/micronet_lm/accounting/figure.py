@@ -11,6 +11,7 @@ from micronet_lm.files import replacing
 
 if TYPE_CHECKING:  # only who wants a picture needs matplotlib
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 FORMS = ("png", "svg", "pdf")
 """Kinds of pictures."""
@@ -35,10 +36,17 @@ def check_form(path: Path) -> None:
 
 
 def plot(account: Account, path: Path) -> None:
-    """Draw storage and operations by part of the model."""
+    """Draw storage and operations by part of the model to a file."""
+    check_form(path)
+    figure = account_figure(account)
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=120, format=path.suffix.removeprefix(".").lower())
+
+
+def account_figure(account: Account) -> "Figure":
+    """Storage and operations by part of the model."""
     from matplotlib.figure import Figure
 
-    check_form(path)
     parts = grouped(account.rows, "part")
     names = [part.name for part in parts]
     figure = Figure(figsize=(11, 2.1 + 0.3 * len(parts)), layout="constrained")
@@ -73,8 +81,7 @@ def plot(account: Account, path: Path) -> None:
         f"{options}",
         fontweight="bold",
     )
-    with replacing(path) as temporary:
-        figure.savefig(temporary, dpi=120, format=path.suffix.removeprefix(".").lower())
+    return figure
 
 
 def _storage(account: Account, component: str, names: list[str]) -> list[Fraction]:

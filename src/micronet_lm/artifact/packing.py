@@ -127,11 +127,12 @@ def pack_run(
     checkpoint: Checkpoint = "best",
     name: str | None = None,
     perplexities: Mapping[str, float] | None = None,
+    made_by: str | None = None,
 ) -> PackedModel:
     """Pack a run into one file with its card.
 
     `perplexities` by split are written into the card, beside the validation perplexity that the
-    checkpoint itself tells.
+    checkpoint itself tells, and `made_by`, the command that makes the model.
     """
     if not is_run(path):
         raise RunError(f"{path} is not a run: it has no recipe.yaml ('micronet train' makes one)")
@@ -146,7 +147,7 @@ def pack_run(
         corpus=own,
         target=target,
         perplexities={**known, **(perplexities or {})},
-        made_by=f"micronet pack {path.name} -o {out.name}",
+        made_by=made_by or f"micronet pack {path.name} -o {out.name}",
     )
     model = replace(model, card=card)
     write_packed(out, model)

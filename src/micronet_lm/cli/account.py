@@ -17,13 +17,7 @@ from micronet_lm.artifact.accounted import target_of
 from micronet_lm.artifact.card import card_shares
 from micronet_lm.cli.account_tables import print_account, print_formulas
 from micronet_lm.cli.parsers import add_parser
-from micronet_lm.config import (
-    PLACEMENTS,
-    Recipe,
-    load_recipe,
-    merge_recipe,
-    preset_names,
-)
+from micronet_lm.config import PLACEMENTS, Recipe, load_recipe, merge_recipe, preset_names
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import ConfigError, CorpusError, RunError, UsageError
 

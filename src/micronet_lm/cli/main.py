@@ -19,7 +19,9 @@ from micronet_lm.cli import (
     presets,
     prune,
     quantize,
+    report,
     reproduce,
+    run,
     score,
     search_cache,
     sensitivity,
@@ -31,7 +33,7 @@ from micronet_lm.cli.runs import INTERRUPTED
 from micronet_lm.config import split_overrides
 from micronet_lm.errors import MicronetError, UsageError
 
-_EXTRAS = {"torch": "train", "tensorboard": "train", "matplotlib": "report"}
+_EXTRAS = {"torch": "train", "tensorboard": "train", "matplotlib": "report", "submitit": "cluster"}
 """Packages that come with an extra, and which."""
 
 
@@ -86,9 +88,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     verbs = parser.add_subparsers(metavar="VERB", required=True)
     for verb in (
-        *(corpus, presets, train, soft_labels, distill, sensitivity, prune, search_cache),
+        *(run, corpus, presets, train, soft_labels, distill, sensitivity, prune, search_cache),
         *(quantize, evaluate, account),
-        *(pack, inspection, predict, generate, score, bench, reproduce),
+        *(pack, inspection, predict, generate, score, bench, reproduce, report),
     ):
         verb.add(verbs)
     return parser

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from micronet_lm.runtime.model import LM
 
 DEFAULT = Path("model.safetensors")
-"""The packed file that is taken where none is named."""
+"""The packed file that is taken where none is named; the demo where it is not there either."""
 
 SHOWN = 5
 """Unknown words that are named at most."""
@@ -25,7 +25,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=DEFAULT,
         metavar="FILE",
-        help="the packed model (default: %(default)s)",
+        help="the packed model (default: %(default)s if it is there, else the demo's own model)",
     )
     add_engine(parser)
 
@@ -86,7 +86,10 @@ def unknown_sentence(told: Mapping[str, Any]) -> str:
 
 
 def opened(path: Path, engine: str) -> "LM":
-    """Open a packed file with an engine."""
+    """Open a packed file with an engine; the one that ships where nothing is named or there."""
+    from micronet_lm.runtime.demo import demo_model
     from micronet_lm.runtime.model import load
 
+    if path == DEFAULT and not path.is_file():
+        path = demo_model()
     return load(path, engine)  # type: ignore[arg-type]  # argparse lets only these pass

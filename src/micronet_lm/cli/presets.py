@@ -5,13 +5,17 @@ import json
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from micronet_lm.cli.parsers import add_parser
-from micronet_lm.config import dump_recipe, load_recipe, preset_names, preset_summary
+from micronet_lm.config import dump_recipe, load_recipe, preset_family, preset_names, preset_summary
 
 _EXAMPLE = """example:
   micronet presets
   micronet presets paper/student > my-student.yaml
+  micronet presets paper/context-129
+
+A name that ends in -... is a family: paper/context-65, paper/context-97 and so on.
 """
 
 
@@ -42,7 +46,13 @@ def _run(arguments: argparse.Namespace) -> int:
     table = Table(box=None, header_style="bold")
     table.add_column("preset", no_wrap=True)
     table.add_column("what it is")
-    for name, summary in summaries.items():
-        table.add_row(name, summary)
+    families: dict[str, list[str]] = {}
+    for name in summaries:
+        family, variant = preset_family(name)
+        families.setdefault(family, []).extend([variant] if variant else [])
+    for family, variants in families.items():
+        name = f"{family}-..." if variants else family
+        listed = f" One of: {', '.join(variants)}." if variants else ""
+        table.add_row(Text(name), Text(preset_summary(family) + listed))
     Console().print(table)
     return 0

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from micronet_lm.cli.parsers import add_parser
 from micronet_lm.cli.runs import Job, conclude, leads
-from micronet_lm.config import merge_recipe
+from micronet_lm.config import merge_recipe, with_train_changes
 from micronet_lm.errors import UsageError
 
 if TYPE_CHECKING:
@@ -103,6 +103,8 @@ def _run(arguments: argparse.Namespace) -> int:
             f"{source.path} is quantized: a quantized model is trained no further; prune the run "
             "that it was made from, then quantize that"
         )
+    recipe = with_train_changes(merge_recipe(recipe, {"prune.train": None}), recipe.prune.train)
+    assert recipe.prune is not None  # noqa: S101
     if labels is not None and recipe.distill is None:
         raise UsageError(
             "--labels needs a section distill: the run has none; name one of its keys, such as "

@@ -1,30 +1,49 @@
-"""`micronet reproduce`: the paper's tables and figures from runs."""
+"""`micronet reproduce`: the paper's tables and figures, its numbers beside ours."""
 
 import argparse
 import json
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from rich.console import Console
+from rich.table import Table as ShownTable
+from rich.text import Text
+
+from micronet_lm.cli.cache_figures import CACHE_FIGURES, draw_cache_figure, print_cache_figure
 from micronet_lm.cli.parsers import add_checkpoint, add_parser
+from micronet_lm.cli.run_tables import print_plan
 from micronet_lm.corpus.splits import SPLITS
-from micronet_lm.errors import RunError, UsageError
+from micronet_lm.errors import UsageError
 from micronet_lm.files import write_text
-from micronet_lm.progress import bar
 
 if TYPE_CHECKING:
-    from micronet_lm.report.cache_effect import By
-    from micronet_lm.training import Run
+    from micronet_lm.pipeline import Site, Sources, Stage
+    from micronet_lm.report.reproduction import Reproduction
 
-_FIGURES: "dict[str, By]" = {"figure-cache-tokens": "tokens", "figure-cache-gaps": "gaps"}
+WHAT = ("micronet", "compression", "sota", "context", "cache", "hebbian", "cache-search")
+"""The tables."""
+
 
 _EXAMPLE = """examples:
-  micronet reproduce figure-cache-tokens runs/small runs/cache --out figures
-  micronet reproduce figure-cache-gaps runs/small runs/cache-1000 runs/cache --out figures
+  micronet reproduce context --scale wikitext-2 --from data/wikitext-2.zip
+  micronet reproduce compression --scale wikitext-2 --corpus data/wikitext-2 --dry-run
+  micronet reproduce hebbian --scale demo
+  micronet reproduce cache --scale paper --executor slurm --partition gpu
+  micronet reproduce pipeline --scale demo
+  micronet reproduce cache-gaps runs/small runs/cache-1000 runs/cache --out figures
 
-figure-cache-tokens  where the loss differs between runs, by a word's rank in frequency
-figure-cache-gaps    the same by the distance to the word's previous occurrence (section 5.2)
+tables   micronet, compression, sota, context, cache, hebbian, cache-search
+figures  pipeline      every stage's parameters, operations, perplexity and time
+         cache-tokens  where the loss differs between runs, by a word's rank in frequency
+         cache-gaps    the same by the distance to the word's previous occurrence (section 5.2)
 
-Each run but the last is compared with the last. The folder gets a PNG and the data as JSON.
+What a table needs is trained in DIR, side by side where there is room, and what is finished there
+is not run again, whichever table needed it first. What is counted without training (parameters,
+operations, score) is always at the paper's scale. --dry-run trains nothing: it prints the plan with
+its cost, and the table as far as it is known. The cache figures also take runs that are there
+already: each but the last is compared with the last. Any key of the recipes can be set as
+--section.key VALUE, for all of them alike.
 """
 
 
@@ -33,70 +52,183 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = add_parser(
         verbs,
         "reproduce",
-        help="make a table or figure of the paper",
-        description="Make a table or figure of the paper from runs.",
+        help="make a table or figure of the paper, its numbers beside ours",
+        description="Make a table or figure of the paper, its numbers beside ours.",
         epilog=_EXAMPLE,
+        usage="micronet reproduce TABLE|FIGURE [RUN ...] [--scale SCALE] [options]",
     )
-    parser.add_argument("what", choices=list(_FIGURES), metavar="FIGURE", help="see below")
-    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="two or three runs")
+    choices = [*WHAT, "pipeline", *CACHE_FIGURES]
+    parser.add_argument("what", choices=choices, metavar="TABLE|FIGURE", help="see below")
+    parser.add_argument("runs", type=Path, nargs="*", metavar="RUN", help="for cache figures")
     parser.add_argument(
-        "--out", type=Path, default=Path("figures"), metavar="DIR", help="(default: figures)"
+        "--scale",
+        choices=["paper", "wikitext-2", "demo"],
+        default="wikitext-2",
+        help="what our own numbers are measured on (default: %(default)s)",
     )
     parser.add_argument(
-        "--split", choices=SPLITS, default="valid", help="which text (default: %(default)s)"
+        "--out", type=Path, metavar="DIR", help="(default: runs/reproduce/SCALE, or figures)"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="train nothing; tell what it costs")
+    parser.add_argument(
+        "--executor",
+        choices=["local", "slurm"],
+        default="local",
+        help="where trainings run (default: %(default)s)",
+    )
+    parser.add_argument("--jobs", type=int, metavar="N", help="at a time (default: as fit)")
+    parser.add_argument("--threads", type=int, default=1, metavar="N", help="of a job (default: 1)")
+    parser.add_argument("--partition", metavar="NAME", help="of the cluster")
+    parser.add_argument(
+        "--split", choices=SPLITS, default="valid", help="of cache figures (default: %(default)s)"
     )
     add_checkpoint(parser)
-    parser.add_argument("--corpus", type=Path, metavar="DIR", help="where the corpus is now")
-    parser.add_argument("--json", action="store_true", help="print the data as one JSON object")
-    parser.set_defaults(run=_run)
+    parser.add_argument("--corpus", type=Path, metavar="DIR", help="a corpus that is built already")
+    parser.add_argument(
+        "--from", type=Path, metavar="PATH", dest="from_path", help="where WikiText already lies"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=_run, overrides={})
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    if not 2 <= len(arguments.runs) <= 3:
-        raise UsageError(
-            f"{arguments.what} compares two or three runs, not {len(arguments.runs)}; "
-            "the last is the one that the others are compared with"
-        )
+    what = arguments.what
+    if arguments.runs and what not in CACHE_FIGURES:
+        raise UsageError(f"{what} trains what it needs; leave out {arguments.runs[0]}")
+    for name in ("jobs", "threads"):
+        if (value := getattr(arguments, name)) is not None and value < 1:
+            raise UsageError(f"--{name} {value} must be at least 1")
+    if arguments.runs:
+        if arguments.overrides:
+            raise UsageError("the runs are trained already; leave out the keys of recipes")
+        out = arguments.out or Path("figures")
+        return _show_figure(what, arguments.runs, out, arguments)
+    return _train_and_show(arguments)
 
-    from micronet_lm.report.cache_effect import cache_effect
-    from micronet_lm.report.cache_figure import draw_cache_effect
-    from micronet_lm.report.losses import text_losses
-    from micronet_lm.training import Run
 
-    if len({path.resolve() for path in arguments.runs}) < len(arguments.runs):
-        raise UsageError("the runs must differ; one of them is named twice")
-    runs = [Run.open(path) for path in arguments.runs]
-    corpora = [run.corpus(arguments.corpus) for run in runs]
-    for run, corpus in zip(runs, corpora, strict=True):
-        if corpus.fingerprint != corpora[0].fingerprint:
-            raise RunError(f"{run.path} and {runs[0].path} were trained on different corpora")
-    ids = corpora[0].split(arguments.split)
-    losses = {}
-    for name, run in zip(_names(runs), runs, strict=True):
-        with bar(f"Evaluating {run.path}", total=len(ids) - 1, unit="tokens") as advance:
-            losses[name] = text_losses(run.model(arguments.checkpoint), ids, advance=advance)
-    effect = cache_effect(ids, losses, _FIGURES[arguments.what])
-    stem = arguments.out / arguments.what.removeprefix("figure-")
-    data = {**effect.as_json(), "split": arguments.split, "runs": [str(r.path) for r in runs]}
-    source = corpora[0].manifest.source
-    draw_cache_effect(effect, stem.with_suffix(".png"), subject=f"{source} {arguments.split} split")
-    write_text(stem.with_suffix(".json"), json.dumps(data, indent=1) + "\n")
+def _train_and_show(arguments: argparse.Namespace) -> int:
+    from micronet_lm.pipeline import Site, Sources
+    from micronet_lm.report.reproduction import Reproduction
+    from micronet_lm.report.tables import load_table
+
+    what, scale = arguments.what, arguments.scale
+    out = arguments.out or Path("runs") / "reproduce" / scale
+    site = Site(out, shared=True)
+    sources = Sources(from_path=arguments.from_path, corpus=arguments.corpus)
+    name = "cache" if what in CACHE_FIGURES else what
+    made = Reproduction(
+        load_table(name), scale, site, sources=sources, overrides=arguments.overrides
+    )
+    targets = _cache_runs(made) if what in CACHE_FIGURES else made.targets()
+    if arguments.dry_run:
+        plan = _plan(made, site, sources, targets, as_json=arguments.json)
+    else:
+        _train(site, targets, arguments)
+        if what in CACHE_FIGURES:
+            folders = [site.folder(stage) for stage in targets]
+            return _show_figure(what, folders, out / "figures", arguments)
+        _write(made, out)
+        plan = None
     if arguments.json:
-        print(json.dumps(data))  # noqa: T201
+        print(json.dumps({**made.as_json(), **({"plan": plan} if plan else {})}))  # noqa: T201
         return 0
-    for number, difference in enumerate(effect.differences):
-        total = difference.cumulative[-1] + effect.new_words[number]
-        print(f"{difference.name} - {difference.reference}: {total:+.4f} nats a token")  # noqa: T201
-    print(f"Written: {stem}.png, {stem}.json")  # noqa: T201
+    if what not in CACHE_FIGURES:
+        _print(made)
     return 0
 
 
-def _names(runs: "list[Run]") -> list[str]:
-    """Name each run by its folder and its cache; the names must differ."""
-    names = []
-    for run in runs:
-        cache = run.recipe().cache
-        names.append(f"{run.path.name} ({f'cache {cache.size}' if cache else 'no cache'})")
-    if len(set(names)) < len(names):
-        return [str(run.path) for run in runs]
-    return names
+def _cache_runs(made: "Reproduction") -> "list[Stage]":
+    """The runs that the cache figures compare: no cache, a small and a large one."""
+    rows = [row for row in made.table.rows if "larg" not in row.label]
+    column = made.table.columns[-1]
+    presets = [row.recipe(column, made.scale) for row in rows]
+    return [made.stages(preset)["student"] for preset in presets if preset]
+
+
+def _train(site: "Site", targets: "list[Stage]", arguments: argparse.Namespace) -> None:
+    from micronet_lm.pipeline.pool import Pool, room_for_jobs, run_side_by_side
+
+    pool = Pool(
+        executor=arguments.executor,
+        jobs=arguments.jobs or (64 if arguments.executor == "slurm" else room_for_jobs()),
+        threads=arguments.threads,
+        partition=arguments.partition,
+    )
+    run_side_by_side(site, targets, pool, _tell)
+
+
+def _plan(
+    made: "Reproduction",
+    site: "Site",
+    sources: "Sources",
+    targets: "list[Stage]",
+    *,
+    as_json: bool,
+) -> list[dict[str, Any]]:
+    """Estimate every stage that is still missing, each by a recipe that asks for it."""
+    from micronet_lm.pipeline import plan, take_apart
+    from micronet_lm.pipeline.costs import Costs
+    from micronet_lm.pipeline.facts import corpus_facts
+    from micronet_lm.pipeline.planned import estimated
+
+    costs: dict[str, Costs] = {}
+    facts = None
+    for preset in made.recipes():
+        recipes = take_apart(preset, made.overrides)
+        stages = made.stages(preset)
+        if facts is None:
+            facts = corpus_facts(recipes.corpus, site.folder(stages["corpus"]), sources.corpus)
+        for stage in stages.values():
+            costs.setdefault(stage.fingerprint, Costs(recipes, facts))
+    rows = []
+    for step in plan(site, targets):
+        rows += estimated(site, [step], costs[step.stage.fingerprint], _tell)
+    if not as_json:
+        print_plan(str(site.root), rows, None)
+    return rows
+
+
+def _write(made: "Reproduction", out: Path) -> None:
+    """Keep the table beside what it was made from; the pipeline is a figure as well."""
+    from micronet_lm.report.stack import stack_svg
+    from micronet_lm.report.table_text import markdown
+
+    if made.table.name == "pipeline":
+        write_text(out / "figures" / "pipeline.svg", stack_svg(made.stacks()))
+
+    stem = out / "tables" / made.table.name
+    write_text(stem.with_suffix(".md"), markdown(made))
+    write_text(stem.with_suffix(".json"), json.dumps(made.as_json(), indent=1) + "\n")
+
+
+def _print(made: "Reproduction") -> None:
+    from micronet_lm.report.table_text import headings, lines
+
+    table = ShownTable(box=None, header_style="bold", title=made.table.title, title_justify="left")
+    for number, heading in enumerate(headings(made)):
+        table.add_column(heading, justify="right" if number else "left")
+    for line in lines(made):
+        table.add_row(*map(Text, line))
+    console = Console()
+    needed = console.measure(table, options=console.options.update(width=400)).maximum
+    console = Console(width=max(console.width, min(needed, 200)))
+    console.print(table)
+    console.print(
+        f"Paper: {made.table.source}. Counted from the paper's recipes, zeros spread evenly.",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _show_figure(what: str, runs: list[Path], out: Path, arguments: argparse.Namespace) -> int:
+    data = draw_cache_figure(what, runs, out, arguments)
+    if arguments.json:
+        print(json.dumps(data))  # noqa: T201
+    else:
+        print_cache_figure(data, out / what)
+    return 0
+
+
+def _tell(sentence: str) -> None:
+    sys.stderr.write(f"{sentence}\n")
+    sys.stderr.flush()

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from micronet_lm.config import Recipe, load_recipe, merge_recipe
-from micronet_lm.corpus import Corpus, build_corpus
-from micronet_lm.errors import ConfigError, RunError, UsageError
+from micronet_lm.corpus import Corpus
+from micronet_lm.errors import UsageError
 
 if TYPE_CHECKING:  # torch is imported when training begins, not when help is asked for
     from micronet_lm.training import Outcome, Run
@@ -59,6 +59,7 @@ def job(arguments: argparse.Namespace, example: str, check: Callable[[Recipe, "R
         raise UsageError(f"say what to train and where: {example}")
 
     from micronet_lm.training import Run
+    from micronet_lm.training.preparation import completed
 
     if arguments.resume is not None:
         run = Run.open(arguments.resume)
@@ -70,7 +71,7 @@ def job(arguments: argparse.Namespace, example: str, check: Callable[[Recipe, "R
     recipe = load_recipe(arguments.recipe, arguments.overrides)
     check(recipe, run)
     corpus = _corpus(arguments, recipe, run)
-    return Job(run, _completed(recipe, corpus), corpus)
+    return Job(run, completed(recipe, corpus), corpus)
 
 
 def conclude(job: Job, outcome: "Outcome", *, as_json: bool) -> int:
@@ -118,40 +119,13 @@ def leads() -> bool:
 
 def _corpus(arguments: argparse.Namespace, recipe: Recipe, run: "Run") -> Corpus:
     """Open the corpus that was named, or the run's own, which is built when it is not there."""
+    from micronet_lm.training.preparation import is_built, make_corpus, open_corpus
+
     if arguments.corpus is not None:
         return Corpus.open(arguments.corpus)
-    config, place = recipe.corpus, run.path / "corpus"
-    manifest = place / "manifest.json"
-    if not manifest.is_file() and leads():
-        return build_corpus(
-            config.source,
-            place,
-            tokenizer=config.tokenizer,
-            from_path=arguments.from_path,
-            min_count=config.min_count,
-            max_vocabulary=config.max_vocabulary,
-        )
-    while not manifest.is_file():  # the leading process builds it
+    place = run.path / "corpus"
+    if not is_built(place) and leads():
+        return make_corpus(recipe.corpus, place, arguments.from_path)
+    while not is_built(place):  # the leading process builds it
         time.sleep(0.2)
-    corpus = Corpus.open(place)
-    there = corpus.manifest
-    for key, wanted in config.model_dump(exclude_none=True).items():
-        if wanted != getattr(there, key):
-            raise RunError(
-                f"{place} was built with {key} {getattr(there, key)}, not {wanted}; "
-                "remove that folder, choose another --out, or name a corpus with --corpus"
-            )
-    return corpus
-
-
-def _completed(recipe: Recipe, corpus: Corpus) -> Recipe:
-    """Fill in what the corpus tells: its own making, and the size of its vocabulary."""
-    size, wanted = len(corpus.vocabulary), recipe.model.vocabulary
-    if wanted is not None and wanted != size:
-        raise ConfigError(
-            f"model.vocabulary is {wanted:,} but {corpus.path} has {size:,} words; "
-            "leave model.vocabulary out, or train on the corpus that the recipe is made for"
-        )
-    manifest = corpus.manifest
-    facts = {f"corpus.{key}": getattr(manifest, key) for key in recipe.corpus.model_dump()}
-    return merge_recipe(recipe, {**facts, "model.vocabulary": size})
+    return open_corpus(recipe.corpus, place)

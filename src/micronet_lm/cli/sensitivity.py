@@ -11,7 +11,6 @@ from rich.table import Table
 from micronet_lm.cli.parsers import add_parser
 from micronet_lm.cli.runs import leads
 from micronet_lm.errors import UsageError
-from micronet_lm.files import write_text
 from micronet_lm.progress import bar
 
 _EXAMPLE = """examples:
@@ -58,29 +57,21 @@ def _run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--tokens {arguments.tokens} must be at least 2")
     given = None if arguments.grid is None else _grid(arguments.grid)
 
-    from micronet_lm.compression.sensitivity import GRID, POINTS, TABLE, analyse
+    from micronet_lm.compression.sensitivity import GRID, analyse_run
     from micronet_lm.report.sensitivity_figure import draw_sensitivity
     from micronet_lm.training import Run, perplexity
-    from micronet_lm.training.loop import make_deterministic
-    from micronet_lm.training.processes import joined_processes
 
     run = Run.open(arguments.target)
     out = arguments.out or run.path / "sensitivity"
     ids = run.corpus(arguments.corpus).split("valid")[: arguments.tokens]
-    model = run.model()
     grid = given or GRID
-    make_deterministic()
-    with joined_processes() as processes:
-        model = model.to(processes.device)
-        with bar(f"Analysing {run.path}", total=None, unit="points") as advance:
-            result = analyse(model, ids, out / POINTS, processes, grid=grid, advance=advance)
+    with bar(f"Analysing {run.path}", total=None, unit="points") as advance:
+        result = analyse_run(run, ids, out, grid=grid, advance=advance)
     if not leads():
         return 0
-    table_json = {**result.as_json(), "run": str(run.path)}
-    write_text(out / TABLE, json.dumps(table_json, indent=1) + "\n")
     draw_sensitivity(result, out / "sensitivity.png", subject=str(run.path))
     if arguments.json:
-        print(json.dumps(table_json))  # noqa: T201
+        print(json.dumps({**result.as_json(), "run": str(run.path)}))  # noqa: T201
         return 0
     base = perplexity(result.base)
     table = Table(

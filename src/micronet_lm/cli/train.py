@@ -53,7 +53,13 @@ def _check(recipe: Recipe, run: "Run") -> None:
     from micronet_lm.training.run import resume_command
 
     go_on = f", or go on with it: {resume_command(run.path, recipe)}"
-    there = go_on if run.recipe_file.is_file() else ""
+    whole = "; micronet run carries out a whole recipe"
+    there = go_on if run.recipe_file.is_file() else whole
+    if recipe.search:
+        raise ConfigError(
+            "the recipe has a section search, which needs a trained run: micronet search-cache RUN"
+            f"{there}"
+        )
     if recipe.quantize:
         raise ConfigError(
             "the recipe has a section quantize, which needs a trained run: micronet quantize RUN "

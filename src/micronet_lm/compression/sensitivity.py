@@ -25,8 +25,9 @@ from micronet_lm.errors import RunError
 from micronet_lm.files import write_text
 from micronet_lm.model import LanguageModel
 from micronet_lm.model.fingerprint import fingerprint_of
-from micronet_lm.training import evaluate, perplexity
-from micronet_lm.training.processes import Processes
+from micronet_lm.training import Run, evaluate, perplexity
+from micronet_lm.training.loop import make_deterministic
+from micronet_lm.training.processes import Processes, joined_processes
 
 GRID = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 """Sparsities that are tried; the untouched model is measured once for all."""
@@ -137,6 +138,29 @@ def analyse(
     )
 
 
+def analyse_run(
+    run: Run,
+    ids: NDArray[np.unsignedinteger],
+    out: Path,
+    *,
+    grid: Sequence[float] = GRID,
+    advance: Callable[[int], None] = lambda _: None,
+) -> Sensitivity:
+    """Analyse a run's best model on a text; the folder gets the points, and the table at the end.
+
+    Under `torchrun` every process calls this and gets the result.
+    """
+    model = run.model()
+    make_deterministic()
+    with joined_processes() as processes:
+        model = model.to(processes.device)
+        result = analyse(model, ids, out / POINTS, processes, grid=grid, advance=advance)
+    if processes.leads:
+        table = {**result.as_json(), "run": str(run.path)}
+        write_text(out / TABLE, json.dumps(table, indent=1) + "\n")
+    return result
+
+
 @contextmanager
 def _pruned(matrix: torch.nn.Parameter, ranking: Ranking | None, sparsity: float) -> Iterator[None]:
     """Prune one matrix, and give it back as it was."""
@@ -164,10 +188,21 @@ def load_sensitivity(folder: Path, model: LanguageModel) -> Sensitivity:
             f"{folder} holds no finished sensitivity analysis ({TABLE}); make one with "
             "micronet sensitivity RUN, or do without: --allocation uniform"
         )
+    result = read_sensitivity(file)
+    if result.setup.model != fingerprint_of(model):
+        raise RunError(
+            f"{folder} is the analysis of other weights than this run's; analyse it again with "
+            "micronet sensitivity"
+        )
+    return result
+
+
+def read_sensitivity(file: Path) -> Sensitivity:
+    """Read a finished analysis, of whatever model."""
     try:
         tree = json.loads(file.read_text(encoding="utf-8"))
         matrices: dict[str, dict[str, Any]] = tree["matrices"]
-        result = Sensitivity(
+        return Sensitivity(
             setup=Setup(**tree["setup"]),
             base=float(tree["base"]["loss"]),
             sizes={name: int(entry["size"]) for name, entry in matrices.items()},
@@ -178,12 +213,6 @@ def load_sensitivity(folder: Path, model: LanguageModel) -> Sensitivity:
         )
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(f"{file} is damaged ({error}); analyse again") from None
-    if result.setup.model != fingerprint_of(model):
-        raise RunError(
-            f"{folder} is the analysis of other weights than this run's; analyse it again with "
-            "micronet sensitivity"
-        )
-    return result
 
 
 def _setup(model: LanguageModel, ids: NDArray[np.unsignedinteger]) -> Setup:

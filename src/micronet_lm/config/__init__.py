@@ -3,11 +3,14 @@
 from micronet_lm.config.loading import (
     changed_keys,
     dump_recipe,
+    flat_keys,
     load_recipe,
     merge_recipe,
     parse_recipe,
+    preset_family,
     preset_names,
     preset_summary,
+    with_train_changes,
 )
 from micronet_lm.config.overrides import split_overrides
 from micronet_lm.config.places import CODE_PLACES, PLACEMENTS, TEXT_PLACES, Place
@@ -21,6 +24,8 @@ from micronet_lm.config.sections import (
     ModelConfig,
     PruneConfig,
     Recipe,
+    SearchConfig,
+    TrainChanges,
     TrainConfig,
 )
 
@@ -37,14 +42,19 @@ __all__ = [
     "PruneConfig",
     "QuantizeConfig",
     "Recipe",
+    "SearchConfig",
+    "TrainChanges",
     "TrainConfig",
     "changed_keys",
     "describe_keys",
     "dump_recipe",
+    "flat_keys",
     "load_recipe",
     "merge_recipe",
     "parse_recipe",
+    "preset_family",
     "preset_names",
     "preset_summary",
     "split_overrides",
+    "with_train_changes",
 ]

@@ -3,6 +3,7 @@
 import difflib
 import json
 from collections.abc import Mapping
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -10,23 +11,35 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from micronet_lm.config.sections import Recipe, section_type
+from micronet_lm.config.sections import Recipe, TrainChanges, section_type
 from micronet_lm.errors import ConfigError
+
+VARIANTS = "variants"
+"""Key under which a file of presets lists what its recipes differ in."""
 
 _PRESETS = resources.files("micronet_lm") / "presets"
 
 
+@cache
 def preset_names() -> list[str]:
-    """Names of the recipes that ship with the package, such as `paper/student`."""
+    """Names of the recipes that ship with the package, such as `paper/student`.
+
+    A file with `variants` holds a family of recipes: `paper/context` has `paper/context-129`.
+    """
+    names = []
     with resources.as_file(_PRESETS) as folder:
-        files = folder.rglob("*.yaml")
-        return sorted(file.relative_to(folder).with_suffix("").as_posix() for file in files)
+        for file in sorted(folder.rglob("*.yaml")):
+            name = file.relative_to(folder).with_suffix("").as_posix()
+            variants = yaml.safe_load(file.read_text(encoding="utf-8")).get(VARIANTS)
+            names += [name] if variants is None else [f"{name}-{variant}" for variant in variants]
+    return names
 
 
 def preset_summary(name: str) -> str:
-    """Return what the comment at the top of a preset says."""
+    """Return what the comment at the top of a preset's file says."""
+    family, _ = preset_family(name)
     comment = []
-    for line in _read_text(name).splitlines():
+    for line in _read_text(family).splitlines():
         if not line.startswith("#"):
             break
         comment.append(line.lstrip("# ").rstrip())
@@ -49,6 +62,12 @@ def merge_recipe(recipe: Recipe, overrides: Mapping[str, Any]) -> Recipe:
     return parse_recipe(tree, origin="recipe")
 
 
+def with_train_changes(recipe: Recipe, changes: TrainChanges | None) -> Recipe:
+    """Return the recipe with some keys of `train` changed, as a later stage asks for."""
+    own = {} if changes is None else changes.model_dump(exclude_none=True)
+    return merge_recipe(recipe, {f"train.{key}": value for key, value in own.items()})
+
+
 def parse_recipe(tree: Mapping[str, Any], *, origin: str) -> Recipe:
     """Check a tree of plain values; every mistake becomes one sentence that names `origin`."""
     try:
@@ -60,7 +79,7 @@ def parse_recipe(tree: Mapping[str, Any], *, origin: str) -> Recipe:
 
 def changed_keys(old: Recipe, new: Recipe) -> list[str]:
     """Name the dotted keys in which two recipes differ."""
-    before, after = _flat(old.model_dump()), _flat(new.model_dump())
+    before, after = flat_keys(old.model_dump()), flat_keys(new.model_dump())
     return [key for key in {**before, **after} if before.get(key) != after.get(key)]
 
 
@@ -71,13 +90,19 @@ def dump_recipe(recipe: Recipe) -> str:
 
 def _read_tree(name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
     """Read a recipe's own tree over that of the recipe it names as its `base`."""
-    text = _read_text(name)
+    family, variant = preset_family(name)
+    text = _read_text(family)
     try:
         tree = yaml.safe_load(text) or {}
     except yaml.YAMLError as error:
         raise ConfigError(f"{name}: not valid YAML: {' '.join(str(error).split())}") from None
     if not isinstance(tree, dict):
         raise ConfigError(f"{name}: a recipe is a mapping of sections, not {type(tree).__name__}")
+    variants = tree.pop(VARIANTS, None)
+    if variant is not None:
+        tree = _merge(tree, {str(key): own for key, own in variants.items()}[variant])
+    elif variants is not None:
+        raise ConfigError(f"{name} is a family of recipes: choose {_listed(name, variants)}")
     base = tree.pop("base", None)
     if base is None:
         return tree
@@ -85,6 +110,25 @@ def _read_tree(name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
     if base in above:
         raise ConfigError(f"{name}: a recipe cannot be its own base ({' > '.join(above)})")
     return _merge(_read_tree(str(base), above), tree)
+
+
+def preset_family(name: str) -> tuple[str, str | None]:
+    """Split the name of a family's recipe into the family's and the variant's."""
+    if (_PRESETS / f"{name}.yaml").is_file() or name not in preset_names():
+        return name, None
+    family = max(
+        (
+            name[:place]
+            for place in range(len(name))
+            if (_PRESETS / f"{name[:place]}.yaml").is_file()
+        ),
+        key=len,
+    )
+    return family, name[len(family) + 1 :]
+
+
+def _listed(family: str, variants: Mapping[str, Any]) -> str:
+    return ", ".join(f"{family}-{variant}" for variant in variants)
 
 
 def _read_text(name: str) -> str:
@@ -112,10 +156,13 @@ def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _flat(tree: Mapping[str, Any], lead: str = "") -> dict[str, Any]:
+def flat_keys(tree: Mapping[str, Any], lead: str = "") -> dict[str, Any]:
+    """Turn nested sections into dotted keys."""
     flat: dict[str, Any] = {}
     for key, value in tree.items():
-        flat |= _flat(value, f"{lead}{key}.") if isinstance(value, dict) else {lead + key: value}
+        flat |= (
+            flat_keys(value, f"{lead}{key}.") if isinstance(value, dict) else {lead + key: value}
+        )
     return flat
 
 

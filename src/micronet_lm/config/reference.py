@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from micronet_lm.config.section import Section
 from micronet_lm.config.sections import Recipe, section_type
 
 
@@ -13,11 +14,22 @@ def describe_keys() -> str:
         assert kind is not None  # noqa: S101
         if field.default is None:
             lines.append(f"  {section}: {kind.__doc__} Naming a key switches it on.")
-        for key, leaf in kind.model_fields.items():
-            default = leaf.default
-            shown = "" if default is None else f" (default {_plain(default)})"
-            lines.append(f"  --{section}.{key}{shown}\n      {leaf.description}")
+        lines += _lines(section, kind)
     return "\n".join(lines)
+
+
+def _lines(lead: str, kind: type[Section]) -> list[str]:
+    lines = []
+    for key, leaf in kind.model_fields.items():
+        inner = section_type(leaf.annotation)
+        if inner is not None:
+            keys = ", ".join(inner.model_fields)
+            lines.append(f"  --{lead}.{key}.KEY\n      {leaf.description} KEY is {keys}.")
+            continue
+        default = leaf.default
+        shown = "" if default is None else f" (default {_plain(default)})"
+        lines.append(f"  --{lead}.{key}{shown}\n      {leaf.description}")
+    return lines
 
 
 def _plain(value: Any) -> str:

@@ -208,6 +208,28 @@ class TrainConfig(Section):
         return self
 
 
+class TrainChanges(Section):
+    """How a later stage's training differs from section `train`; what is left out stays."""
+
+    steps: int | None = Field(default=None, ge=1)
+    """Optimizer steps."""
+
+    batch: int | None = Field(default=None, ge=1)
+    """Sequences a step, over all processes."""
+
+    learning_rate: float | None = Field(default=None, gt=0.0)
+    """Largest learning rate."""
+
+    warmup: int | None = Field(default=None, ge=0)
+    """Steps over which the learning rate rises linearly from zero."""
+
+    evaluate_every: int | None = Field(default=None, ge=1)
+    """Steps between two evaluations on the validation split."""
+
+    save_every: int | None = Field(default=None, ge=1)
+    """Steps between two checkpoints."""
+
+
 class DistillConfig(Section):
     """Learning from a teacher's soft labels beside the text (section 4.1); absent means none."""
 
@@ -263,6 +285,19 @@ class PruneConfig(Section):
     every: int = Field(default=1000, ge=1)
     """Steps between two removals."""
 
+    analysed_tokens: int = Field(default=20_000, ge=2)
+    """First tokens of the validation split that a pipeline's sensitivity analysis measures on."""
+
+    train: TrainChanges | None = None
+    """How a pipeline trains while it prunes."""
+
+
+class SearchConfig(Section):
+    """The search for the cache's best parameters after training (appendix F)."""
+
+    cache_size: int = Field(default=3000, ge=1)
+    """Size of the cache that they are searched for (n_cache of the search)."""
+
 
 class Recipe(Section):
     """Everything that makes a model. A section that is absent switches its technique off."""
@@ -288,6 +323,9 @@ class Recipe(Section):
     prune: PruneConfig | None = None
     """Gradual pruning; absent means none."""
 
+    search: SearchConfig | None = None
+    """The search for the cache's parameters; absent means none."""
+
     quantize: QuantizeConfig | None = None
     """Quantization; absent means none."""
 
@@ -311,10 +349,11 @@ class Recipe(Section):
                 f"corpus.max_vocabulary {limit} is not above the last of model.cutoffs {cutoffs};"
                 " raise it or lower the cutoffs"
             )
-        if self.prune and self.prune.steps and self.prune.steps > self.train.steps:
-            raise ValueError(
-                f"prune.steps {self.prune.steps} must not exceed the {self.train.steps} train.steps"
-            )
+        if self.prune and self.prune.steps:
+            own = self.prune.train and self.prune.train.steps
+            limit, key = (own, "prune.train.steps") if own else (self.train.steps, "train.steps")
+            if self.prune.steps > limit:
+                raise ValueError(f"prune.steps {self.prune.steps} must not exceed {limit} {key}")
         return self
 
 

@@ -21,7 +21,14 @@ _KINDS = {
 
 
 def draw_sensitivity(result: Sensitivity, path: Path, *, subject: str) -> None:
-    """Draw the perplexity over the sparsity of every matrix, all panels on the same scale."""
+    """Draw the perplexity over the sparsity of every matrix to a PNG."""
+    figure = sensitivity_figure(result, subject=subject)
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=120)
+
+
+def sensitivity_figure(result: Sensitivity, *, subject: str) -> Figure:
+    """The perplexity over the sparsity of every matrix, all panels on the same scale."""
     panels: dict[str, list[str]] = {}
     for name in result.losses:
         kind = next((kind for key, kind in _KINDS.items() if key in name), "others")
@@ -50,8 +57,7 @@ def draw_sensitivity(result: Sensitivity, path: Path, *, subject: str) -> None:
         for axes in grid[len(panels) :]:
             axes.set_visible(False)
         figure.suptitle(f"Sensitivity of every matrix to pruning, {subject}", fontsize=10)
-        with replacing(path) as temporary:
-            figure.savefig(temporary, format="png", dpi=120)
+    return figure
 
 
 def _short(name: str) -> str:

@@ -1,0 +1,27 @@
+"""From text to a compressed model: stages that are skipped, resumed or run again as need be."""
+
+from micronet_lm.pipeline.recipes import Recipes, split_recipe, take_apart
+from micronet_lm.pipeline.runner import Step, perform, plan, run_stages
+from micronet_lm.pipeline.site import Record, Site, State
+from micronet_lm.pipeline.stage import Interrupted, Product, Stage, in_order
+from micronet_lm.pipeline.stages import Sources, linked_corpus, stages_of
+
+__all__ = [
+    "Interrupted",
+    "Product",
+    "Recipes",
+    "Record",
+    "Site",
+    "Sources",
+    "Stage",
+    "State",
+    "Step",
+    "in_order",
+    "linked_corpus",
+    "perform",
+    "plan",
+    "run_stages",
+    "split_recipe",
+    "stages_of",
+    "take_apart",
+]

@@ -1,0 +1,164 @@
+"""What each stage of a recipe costs: parameters, tokens, memory, disk and time."""
+
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from micronet_lm.accounting import describe
+from micronet_lm.accounting.layout import Role, slots
+from micronet_lm.config import Recipe, merge_recipe
+from micronet_lm.corpus.tokenizers import tokenizer
+from micronet_lm.errors import RunError
+from micronet_lm.pipeline.facts import Facts
+from micronet_lm.pipeline.recipes import Recipes
+from micronet_lm.pipeline.speed import Speed, speed_of
+from micronet_lm.training import Run
+
+SEARCHES = 4.5
+"""Evaluations of the split that a cache search takes at most; docs/results has measurements."""
+
+EXACT = 3.0
+"""How many times longer a quantized model's exact arithmetic takes, at most."""
+
+SHORT = 5.0
+"""Seconds of stages that only read files and write them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What a stage takes; what is None does not apply or is not worth a number."""
+
+    parameters: int | None = None
+    """Of the model that is trained or read."""
+    tokens: int | None = None
+    """That it goes through."""
+    memory: int | None = None
+    """Bytes, measured."""
+    disk: int | None = None
+    """Bytes that it leaves."""
+    seconds: float | None = None
+    """Estimated from a measurement on this machine."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain values for a JSON object."""
+        return asdict(self)
+
+
+class Costs:
+    """Costs of the stages of one recipe on one text; a shape is measured when it is asked for."""
+
+    def __init__(self, recipes: Recipes, facts: Facts) -> None:
+        self._recipes, self._facts = recipes, facts
+
+    def of(self, stage: str, folder: Path) -> Cost:
+        """Estimate a stage; what its folder already holds of a training is not counted again."""
+        recipes = self._recipes
+        match stage:
+            case "corpus":
+                return self._corpus()
+            case "teacher" if recipes.teacher:
+                return self._training(recipes.teacher, folder)
+            case "soft-labels" if recipes.teacher:
+                return self._labels(recipes.teacher)
+            case "student":
+                return self._training(recipes.student, folder)
+            case "sensitivity" if recipes.pruned:
+                return self._sensitivity(recipes.pruned)
+            case "prune" if recipes.pruned:
+                return self._training(recipes.pruned, folder)
+            case "search-cache" if recipes.whole.search:
+                return self._search(recipes.whole.search.cache_size)
+            case "quantize" if recipes.whole.quantize:
+                return self._quantize(recipes.whole.quantize.steps)
+            case _:
+                return Cost(seconds=SHORT)
+
+    def _corpus(self) -> Cost:
+        tokens = sum(self._facts.tokens.values())
+        sample = "the quick brown fox jumps over the lazy dog .\n" * 4000
+        split = tokenizer(self._recipes.corpus.tokenizer or "word")
+        begin = time.perf_counter()
+        count = len(split.tokens(sample))
+        pace = (time.perf_counter() - begin) / count
+        # Two passes, and the second turns words into ids as well.
+        return Cost(tokens=tokens, disk=tokens * self._facts.id_bytes, seconds=3 * pace * tokens)
+
+    def _training(self, recipe: Recipe, folder: Path) -> Cost:
+        shape, config = self._shaped(recipe), recipe.train
+        speed, parameters = speed_of(shape), self._parameters(shape)
+        left = max(0, config.steps - _done(folder))
+        evaluations = left // config.evaluate_every + 1
+        read = evaluations * self._facts.tokens["valid"] + self._facts.tokens["test"]
+        return Cost(
+            parameters=parameters,
+            tokens=left * config.batch * config.window,
+            memory=speed.train_memory,
+            disk=16 * parameters,  # the best weights; the last with both means of Adam
+            seconds=left * speed.step_seconds + read * speed.read_seconds,
+        )
+
+    def _labels(self, teacher: Recipe) -> Cost:
+        shape, config = self._shaped(teacher), self._recipes.student.distill
+        assert config is not None  # noqa: S101
+        speed, tokens = speed_of(shape), self._facts.tokens["train"]
+        size = self._facts.id_bytes + (2 if config.method == "top-k" else 0)
+        return Cost(
+            parameters=self._parameters(shape),
+            tokens=tokens,
+            memory=speed.read_memory,
+            disk=tokens * config.count * size,
+            seconds=tokens * speed.label_seconds,
+        )
+
+    def _sensitivity(self, pruned: Recipe) -> Cost:
+        shape = self._shaped(self._recipes.student)
+        assert pruned.prune is not None  # noqa: S101
+        matrices = sum(slot.role is not Role.POSITIONS for slot in slots(shape.model))
+        part = min(pruned.prune.analysed_tokens, self._facts.tokens["valid"])
+        return self._reading(shape, (9 * matrices + 1) * part)
+
+    def _search(self, size: int) -> Cost:
+        shape = merge_recipe(self._shaped(self._recipes.student), {"cache.size": size})
+        tokens = int(SEARCHES * self._facts.tokens["valid"]) + self._facts.tokens["test"]
+        return self._reading(shape, tokens)
+
+    def _quantize(self, steps: int) -> Cost:
+        """Steps in float32, and evaluation in the exact arithmetic of integers."""
+        shape = merge_recipe(
+            self._shaped(self._recipes.student), {"train.precision": "float32", "distill": None}
+        )
+        config, tokens = shape.train, self._facts.tokens["valid"] + self._facts.tokens["test"]
+        speed, parameters = speed_of(shape), self._parameters(shape)
+        return Cost(
+            parameters=parameters,
+            tokens=steps * config.batch * config.window + tokens,
+            memory=speed.train_memory,
+            disk=16 * parameters,
+            seconds=EXACT * (steps * speed.step_seconds + tokens * speed.read_seconds),
+        )
+
+    def _reading(self, shape: Recipe, tokens: int) -> Cost:
+        speed: Speed = speed_of(shape)
+        return Cost(
+            parameters=self._parameters(shape),
+            tokens=tokens,
+            memory=speed.read_memory,
+            seconds=tokens * speed.read_seconds,
+        )
+
+    def _shaped(self, recipe: Recipe) -> Recipe:
+        """The recipe with as many words as the text has."""
+        return merge_recipe(recipe, {"model.vocabulary": self._facts.words})
+
+    def _parameters(self, shape: Recipe) -> int:
+        anywhere = (1,) * (len(shape.model.cutoffs) + 1)  # shares of bins count operations only
+        return describe(shape, "recipe", anywhere).parameters
+
+
+def _done(folder: Path) -> int:
+    """Steps that a run in this folder has finished."""
+    try:
+        return Run(folder).progress("last").step
+    except RunError:
+        return 0

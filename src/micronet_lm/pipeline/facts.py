@@ -1,0 +1,50 @@
+"""What is known of a text before its corpus is built: enough to say what training costs."""
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from micronet_lm.config import CorpusConfig
+from micronet_lm.corpus import Corpus
+from micronet_lm.corpus.wikitext import PUBLISHED
+from micronet_lm.training.preparation import is_built, make_corpus
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """A corpus in numbers."""
+
+    words: int
+    """Size of the vocabulary."""
+
+    tokens: Mapping[str, int]
+    """Tokens of each split."""
+
+    @property
+    def id_bytes(self) -> int:
+        """Bytes of one id."""
+        return 1 if self.words <= 1 << 8 else 2 if self.words <= 1 << 16 else 4
+
+
+def corpus_facts(config: CorpusConfig, place: Path, given: Path | None = None) -> Facts:
+    """Look at the corpus if it is there; a published one is known; any other is counted.
+
+    Counting is building, in a place that is thrown away: it takes seconds for a book.
+    """
+    for folder in (given, place):
+        if folder is not None and is_built(folder):
+            return _facts(Corpus.open(folder))
+    published = PUBLISHED.get(config.source)
+    plain = config.tokenizer in (None, "wikitext") and config.min_count in (None, 1)
+    if published and plain and config.max_vocabulary is None:
+        return Facts(words=published.words, tokens=published.tokens)
+    if published:  # it would have to be fetched: its own numbers are the most that it can be
+        words = min(published.words, config.max_vocabulary or published.words)
+        return Facts(words=words, tokens=published.tokens)
+    with tempfile.TemporaryDirectory() as temporary:
+        return _facts(make_corpus(config, Path(temporary) / "corpus"))
+
+
+def _facts(corpus: Corpus) -> Facts:
+    return Facts(words=corpus.manifest.words, tokens=dict(corpus.manifest.tokens))

@@ -1,0 +1,133 @@
+"""Runs many stages side by side: each as a job of its own, as soon as its inputs are complete.
+
+Jobs go through submitit, so that the same calls run on this machine and on a SLURM cluster. Where
+submitit is not installed, the stages run one after the other in this process.
+"""
+
+import importlib.util
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from micronet_lm.errors import MicronetError, PipelineError, UsageError
+from micronet_lm.pipeline.runner import Tell, perform, plan, writing
+from micronet_lm.pipeline.site import Site, State
+from micronet_lm.pipeline.stage import Stage
+
+PAUSE = 0.5
+"""Seconds between two looks at the jobs."""
+
+MONTH = 60 * 24 * 30
+"""Minutes after which a job would be stopped; no training takes longer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pool:
+    """Where jobs run, and how many at a time."""
+
+    executor: Literal["local", "slurm"] = "local"
+    """This machine, or a cluster's queue."""
+    jobs: int = 1
+    """Jobs at a time."""
+    threads: int = 1
+    """Threads of each."""
+    partition: str | None = None
+    """Queue of the cluster; its default when left out."""
+    memory: int = 8
+    """Gigabytes that a cluster's job asks for."""
+
+
+def room_for_jobs() -> int:
+    """One job a core, as long as each can have two gigabytes."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    pages = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return max(1, min(cores or 1, pages // (2 << 30)))
+
+
+def run_side_by_side(site: Site, targets: Sequence[Stage], pool: Pool, tell: Tell) -> None:
+    """Bring all targets to completion; one that fails does not stop those that can go on."""
+    with writing(site), site.locked():
+        todo = {step.stage.fingerprint: step.stage for step in plan(site, targets) if step.runs}
+        tell(f"{len(todo)} stages to run")
+        executor = _executor(site, pool)
+        if executor is None:
+            for stage in todo.values():
+                tell(f"{stage.name} {stage.fingerprint[:12]}: begins")
+                perform(site, stage)
+            return
+        failures = _work_off(site, todo, executor, pool, tell)
+    if failures:
+        raise PipelineError(
+            f"{len(failures)} of the stages failed; the first is {failures[0]}; the same command "
+            "goes on with what is missing"
+        )
+
+
+def _work_off(
+    site: Site, todo: dict[str, Stage], executor: Any, pool: Pool, tell: Tell
+) -> list[str]:
+    """Submit what is ready, wait for what runs; return what went wrong."""
+    waiting, running, failures = dict(todo), dict[str, Any](), list[str]()
+    while waiting or running:
+        for key, job in list(running.items()):
+            if job.done():
+                stage = todo[key]
+                del running[key]
+                if (error := _error(job)) is not None:
+                    failures.append(f"{stage.name} {key[:12]}: {error}")
+                    tell(f"{stage.name} {key[:12]}: failed")
+                else:
+                    tell(f"{stage.name} {key[:12]}: done, {len(waiting)} waiting")
+        ready = [key for key, stage in waiting.items() if _ready(site, stage, todo)]
+        for key in ready[: max(0, pool.jobs - len(running))]:
+            stage = waiting.pop(key)
+            tell(f"{stage.name} {key[:12]}: begins")
+            running[key] = executor.submit(_perform, site, stage, pool.threads)
+        if not running:
+            break  # what still waits needs something that failed
+        time.sleep(PAUSE)
+    return failures
+
+
+def _ready(site: Site, stage: Stage, todo: dict[str, Stage]) -> bool:
+    needs = [needed for needed in stage.needs.values() if needed.fingerprint in todo]
+    return all(site.state(needed) is State.COMPLETE for needed in needs)
+
+
+def _perform(site: Site, stage: Stage, threads: int) -> str | None:
+    """Do one stage in a job; what a user may meet comes back as a sentence."""
+    import torch
+
+    torch.set_num_threads(threads)
+    try:
+        perform(site, stage)
+    except MicronetError as error:
+        return str(error)
+    return None
+
+
+def _error(job: Any) -> str | None:
+    """Say why a job failed, if it did."""
+    try:
+        said: str | None = job.result()
+    except Exception as error:  # whatever ended the job: it must not end the others
+        return " ".join(str(error).split())[-300:] or type(error).__name__
+    return said
+
+
+def _executor(site: Site, pool: Pool) -> Any:
+    """Make submitit's executor, or nothing where stages run in this process."""
+    if importlib.util.find_spec("submitit") is None:
+        if pool.executor == "slurm":
+            raise UsageError("--executor slurm needs submitit: pip install 'micronet-lm[cluster]'")
+        return None
+    import submitit
+
+    executor = submitit.AutoExecutor(folder=site.root / "jobs" / "%j", cluster=pool.executor)
+    executor.update_parameters(timeout_min=MONTH, cpus_per_task=pool.threads)
+    if pool.executor == "slurm":
+        own = {"slurm_partition": pool.partition} if pool.partition else {}
+        executor.update_parameters(mem_gb=pool.memory, **own)
+    return executor

@@ -1,0 +1,104 @@
+"""One recipe taken apart into the recipes of the models that it leads through."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from micronet_lm.config import CorpusConfig, Recipe, load_recipe, merge_recipe, with_train_changes
+from micronet_lm.errors import ConfigError
+
+TEACHER = "teacher."
+"""Leads the overrides that are meant for the teacher's recipe: `--teacher.train.steps 100`."""
+
+_OWN = (".yaml", ".yml")
+"""Ends of the names of a user's own recipes."""
+
+_LATER: dict[str, Any] = {"prune": None, "search": None, "quantize": None}
+"""Sections that act after a model's first training."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipes:
+    """The recipes of a pipeline's models; what is None does not take part."""
+
+    name: str
+    """What the whole recipe is called, for the model's card."""
+
+    whole: Recipe
+    """What they were made from."""
+
+    teacher: Recipe | None
+    """The teacher, trained on the same corpus."""
+
+    student: Recipe
+    """The model itself: with a section `distill` it learns from the teacher."""
+
+    pruned: Recipe | None
+    """The student while it is pruned."""
+
+    @property
+    def corpus(self) -> CorpusConfig:
+        """The text of all of them."""
+        return self.whole.corpus
+
+
+def take_apart(name: str, overrides: Mapping[str, Any] | None = None) -> Recipes:
+    """Load a preset or a recipe's file, and say what each of its models is made of.
+
+    Overrides that begin with `teacher.` change the teacher's recipe.
+    """
+    own = {k: v for k, v in (overrides or {}).items() if not k.startswith(TEACHER)}
+    others = {k: v for k, v in (overrides or {}).items() if k.startswith(TEACHER)}
+    return split_recipe(
+        Path(name).stem if name.endswith(_OWN) else name, load_recipe(name, own), others
+    )
+
+
+def split_recipe(
+    name: str, recipe: Recipe, for_teacher: Mapping[str, Any] | None = None
+) -> Recipes:
+    """Say what each of a recipe's models is made of."""
+    student = merge_recipe(recipe, _LATER)
+    return Recipes(
+        name=name,
+        whole=recipe,
+        teacher=_teacher(recipe, for_teacher or {}),
+        student=student,
+        pruned=_pruned(recipe, student),
+    )
+
+
+def _teacher(recipe: Recipe, overrides: Mapping[str, Any]) -> Recipe | None:
+    if recipe.distill is None:
+        if overrides:
+            raise ConfigError(
+                f"--{next(iter(overrides))}: the recipe has no teacher; name one with "
+                "--distill.teacher RECIPE"
+            )
+        return None
+    name = recipe.distill.teacher
+    if name is None:
+        raise ConfigError(
+            "the recipe has a section distill but names no teacher; name its recipe with "
+            "--distill.teacher"
+        )
+    changes = {key.removeprefix(TEACHER): value for key, value in overrides.items()}
+    teacher = load_recipe(name, changes)
+    for section in ("distill", *_LATER):
+        if getattr(teacher, section) is not None:
+            raise ConfigError(
+                f"{name}: a teacher is trained and no more, but this recipe has a section "
+                f"{section}; name a recipe without it as distill.teacher"
+            )
+    same = {"corpus": recipe.corpus.model_dump(), "model.vocabulary": recipe.model.vocabulary}
+    return merge_recipe(teacher, same)
+
+
+def _pruned(recipe: Recipe, student: Recipe) -> Recipe | None:
+    """The student's recipe with pruning, its own changes of `train`, and without the teacher."""
+    if recipe.prune is None:
+        return None
+    section = {**recipe.prune.model_dump(), "train": None}
+    pruned = with_train_changes(merge_recipe(student, {"distill": None}), recipe.prune.train)
+    return merge_recipe(pruned, {"prune": section})

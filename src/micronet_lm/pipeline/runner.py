@@ -1,0 +1,110 @@
+"""Goes through the stages: skips, resumes, begins anew, and says in one sentence why it stopped."""
+
+import errno
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from micronet_lm.errors import MicronetError, PipelineError
+from micronet_lm.pipeline.site import Site, State
+from micronet_lm.pipeline.stage import Interrupted, Stage, in_order
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """A stage, how it stands, and whether it is to be run."""
+
+    stage: Stage
+    state: State
+    changes: tuple[str, ...]
+    """What is different from what is there, if it has changed."""
+    runs: bool
+    """Whether it has to be run: it is not complete, and it or something that needs it is asked."""
+
+
+def plan(site: Site, targets: Sequence[Stage]) -> list[Step]:
+    """Say what has to be done so that all targets are complete; nothing is touched."""
+    stages = in_order(targets)
+    states = {stage.fingerprint: site.state(stage) for stage in stages}
+    wanted = {stage.fingerprint for stage in targets}
+    for stage in reversed(stages):
+        if stage.fingerprint in wanted and states[stage.fingerprint] is not State.COMPLETE:
+            wanted |= {needed.fingerprint for needed in stage.needs.values()}
+    return [
+        Step(
+            stage=stage,
+            state=states[stage.fingerprint],
+            changes=tuple(site.changes(stage)),
+            runs=stage.fingerprint in wanted and states[stage.fingerprint] is not State.COMPLETE,
+        )
+        for stage in stages
+    ]
+
+
+def run_stages(site: Site, targets: Sequence[Stage], tell: Tell) -> None:
+    """Bring all targets to completion, one stage after the other, with the site to ourselves."""
+    with writing(site), site.locked():
+        steps = plan(site, targets)
+        for number, step in enumerate(steps, 1):
+            lead = f"[{number}/{len(steps)}] {step.stage.name}"
+            if not step.runs:
+                tell(f"{lead}: {step.state.value}{_unneeded(step)}")
+                continue
+            tell(f"{lead}: {_reason(step)}")
+            perform(site, step.stage)
+
+
+def perform(site: Site, stage: Stage) -> None:
+    """Do one stage whose inputs are complete."""
+    with writing(site), site.occupied(stage):
+        record = site.begin(stage)
+        inputs = {role: site.product(needed) for role, needed in stage.needs.items()}
+        begin = time.perf_counter()
+        try:
+            result = stage.work(site.folder(stage), inputs)
+        except (Interrupted, KeyboardInterrupt, MicronetError):
+            spent = record.seconds + time.perf_counter() - begin
+            site.write(stage, replace(record, seconds=spent))
+            raise
+        spent = record.seconds + time.perf_counter() - begin
+        site.write(stage, replace(record, complete=True, result=result, seconds=spent))
+
+
+@contextmanager
+def writing(site: Site) -> Iterator[None]:
+    """Turn a system's refusal to write into a sentence that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        place, why = error.filename or site.root, error.strerror or str(error)
+        if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
+            remedy = "make room on the disk"
+        elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            remedy = f"make {site.root} writable or choose another --out"
+        else:
+            remedy = f"see to {site.root}"
+        raise PipelineError(
+            f"{place} cannot be written ({why}); {remedy}, then the same command goes on from what "
+            "is complete"
+        ) from error
+
+
+def _reason(step: Step) -> str:
+    match step.state:
+        case State.INTERRUPTED:
+            return "goes on"
+        case State.CHANGED:
+            return f"again, because of {', '.join(step.changes)}"
+        case State.GONE:
+            return "again, because its folder is gone and something needs it"
+        case _:
+            return "begins"
+
+
+def _unneeded(step: Step) -> str:
+    if step.state is State.COMPLETE:
+        return ""
+    return ", and not needed"

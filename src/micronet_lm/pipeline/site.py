@@ -1,0 +1,178 @@
+"""Where stages live on disk, and what is known of each: not begun, interrupted, complete, changed.
+
+A stage's record is written before its work and again after it, beside its folder and not in it. A
+folder without a record was made by somebody else and is never touched.
+"""
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from micronet_lm.config import flat_keys
+from micronet_lm.errors import PipelineError
+from micronet_lm.files import locked, write_text
+from micronet_lm.pipeline.stage import Product, Stage
+
+RECORDS = "stages"
+"""Folder of the records."""
+
+
+class State(StrEnum):
+    """How a stage stands."""
+
+    MISSING = "to do"
+    """Nothing is there yet."""
+    INTERRUPTED = "begun"
+    """It was begun and not finished; it goes on."""
+    COMPLETE = "complete"
+    """It is there, and what it was made of is unchanged."""
+    GONE = "gone"
+    """It was complete, but its folder was removed; it is made again only if something needs it."""
+    CHANGED = "changed"
+    """What is there was made of something else; it is moved aside."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """What is written down of a stage."""
+
+    stage: str
+    fingerprint: str
+    complete: bool
+    settings: Mapping[str, Any]
+    needs: Mapping[str, str]
+    """Fingerprints of its inputs, by role."""
+    result: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+    """Time of all sittings that ended in an orderly way."""
+
+
+class Site:
+    """A folder of stages.
+
+    A pipeline's own site has one folder a kind of stage, and a stage that changes replaces the one
+    before. A `shared` site has one for each fingerprint, so that many recipes can share stages.
+    """
+
+    def __init__(self, root: Path, *, shared: bool = False) -> None:
+        self.root, self._shared = root, shared
+
+    def folder(self, stage: Stage) -> Path:
+        """Where a stage's product is."""
+        return self.root / self._name(stage)
+
+    def product(self, stage: Stage) -> Product:
+        """What a finished stage has left."""
+        record = self.record(stage)
+        return Product(path=self.folder(stage), result=record.result if record else {})
+
+    def record(self, stage: Stage) -> Record | None:
+        """Read what is known of a stage's folder, whatever it was made of."""
+        file = self._file(stage)
+        try:
+            return Record(**json.loads(file.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError) as error:
+            raise PipelineError(
+                f"{file} is damaged ({error}); remove it together with {self.folder(stage)}"
+            ) from None
+
+    def state(self, stage: Stage) -> State:
+        """Tell how a stage stands."""
+        record = self.record(stage)
+        if record is None:
+            return State.MISSING
+        if record.fingerprint != stage.fingerprint:
+            return State.CHANGED
+        if not record.complete:
+            return State.INTERRUPTED
+        return State.COMPLETE if self.folder(stage).exists() else State.GONE
+
+    def changes(self, stage: Stage) -> list[str]:
+        """Name what is different from what a changed stage's folder was made of."""
+        record = self.record(stage)
+        if record is None or record.fingerprint == stage.fingerprint:
+            return []
+        before, after = flat_keys(record.settings), flat_keys(stage.settings)
+        keys = [k for k in {**before, **after} if before.get(k) != after.get(k)]
+        inputs = [s.name for r, s in stage.needs.items() if record.needs.get(r) != s.fingerprint]
+        return [*keys, *dict.fromkeys(inputs)] or ["the program's version"]
+
+    def begin(self, stage: Stage) -> Record:
+        """Make a stage's place ready and write down that it has begun."""
+        state, folder, record = self.state(stage), self.folder(stage), self.record(stage)
+        if state is State.CHANGED:
+            self._move_aside(stage)
+            record = None
+        elif record is None and folder.exists():
+            raise PipelineError(
+                f"{folder} is there and no stage of this pipeline; move it away or choose another "
+                "--out (a trained run is taken over with --take)"
+            )
+        elif stage.fresh:
+            self._clear(folder)
+        begun = Record(
+            stage=stage.name,
+            fingerprint=stage.fingerprint,
+            complete=False,
+            settings=dict(stage.settings),
+            needs={role: needed.fingerprint for role, needed in stage.needs.items()},
+            seconds=record.seconds if record else 0.0,
+        )
+        self.write(stage, begun)
+        return begun
+
+    def write(self, stage: Stage, record: Record) -> None:
+        """Write down how a stage stands."""
+        write_text(self._file(stage), json.dumps(asdict(record), indent=1) + "\n")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other pipelines out of this folder; the lock dies with its holder."""
+        try:
+            with locked(self.root):
+                yield
+        except BlockingIOError:
+            raise PipelineError(
+                f"another pipeline runs in {self.root}; wait for it or choose another --out"
+            ) from None
+
+    @contextmanager
+    def occupied(self, stage: Stage) -> Iterator[None]:
+        """Keep other processes from one stage, whoever started them."""
+        try:
+            with locked(self.root / RECORDS / f".{self._name(stage)}"):
+                yield
+        except BlockingIOError:
+            raise PipelineError(
+                f"another process works on {self.folder(stage)}; wait for it"
+            ) from None
+
+    def _name(self, stage: Stage) -> str:
+        return f"{stage.folder}-{stage.fingerprint[:12]}" if self._shared else stage.folder
+
+    def _file(self, stage: Stage) -> Path:
+        return self.root / RECORDS / f"{self._name(stage)}.json"
+
+    def _move_aside(self, stage: Stage) -> None:
+        """Give an outdated folder another name, at the same depth, so that what it refers to by
+        relative paths is still found.
+        """
+        folder, record = self.folder(stage), self.record(stage)
+        assert record is not None  # noqa: S101
+        if folder.is_symlink() or folder.exists():
+            name = f"{folder.name}.old-{record.fingerprint[:8]}"
+            places = [folder.with_name(name), *(folder.with_name(f"{name}-{n}") for n in range(99))]
+            folder.rename(next(place for place in places if not place.exists()))
+
+    def _clear(self, folder: Path) -> None:
+        if folder.is_symlink():
+            folder.unlink()
+        elif folder.exists():
+            shutil.rmtree(folder)

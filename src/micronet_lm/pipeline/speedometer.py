@@ -1,0 +1,136 @@
+"""Measures, in a process of its own, how fast this machine trains and reads a model of a shape.
+
+The process reads a recipe as JSON on standard input and writes a `Speed` as JSON. It is one of its
+own so that the memory it needed is the model's and nothing else's.
+"""
+
+import json
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from micronet_lm.compression.distillation import Distillation
+from micronet_lm.compression.softlabels import SoftLabels
+from micronet_lm.compression.softlabels.store import Labels
+from micronet_lm.compression.softlabels.teacher import distributions
+from micronet_lm.config import DistillConfig, Recipe, parse_recipe
+from micronet_lm.corpus import Corpus
+from micronet_lm.model import LanguageModel
+from micronet_lm.training import Objective, Run, evaluate, next_word_loss
+from micronet_lm.training.hebbian import Hebbian
+from micronet_lm.training.loop import make_deterministic
+from micronet_lm.training.memory import keep_freed_memory
+from micronet_lm.training.processes import joined_processes
+from micronet_lm.training.trainer import Trainer
+
+LONG = 5.0
+"""Seconds after which one step is taken for measured; shorter ones are done again."""
+
+READ, LABELLED = 8192, 256
+"""Tokens that are read, and labelled, for a measurement."""
+
+
+def main() -> None:
+    """Measure the recipe on standard input."""
+    recipe = parse_recipe(json.load(sys.stdin), origin="recipe")
+    json.dump(measure(recipe), sys.stdout)
+
+
+def measure(recipe: Recipe) -> dict[str, Any]:
+    """Time reading, labelling and training; tell the memory that each needed so far."""
+    make_deterministic()
+    keep_freed_memory()
+    text = _text(recipe)
+    model = LanguageModel(recipe.model, recipe.cache).eval()
+    ids = text.split("valid")
+    with torch.inference_mode():
+        evaluate(model, ids[:512])
+        reading = evaluate(model, ids).seconds / READ
+        read_memory = _memory()
+        begin = time.perf_counter()
+        for piece in distributions(model, text.split("train"), range(READ, READ + LABELLED)):
+            piece.distribution.topk(min(30, piece.distribution.shape[1]))
+        # What is read before the span is a fixed part of a shard, and small there.
+        before = min(READ, model.config.reach - 1 + (model.cache.size if model.cache else 0))
+        labelling = (time.perf_counter() - begin - before * reading) / LABELLED
+    del model
+    with tempfile.TemporaryDirectory() as folder, joined_processes() as processes:
+        plugins = [Hebbian(recipe.hebbian)] if recipe.hebbian else []
+        run = Run(Path(folder))
+        trainer = Trainer(run, recipe, text, processes, _objective(recipe), plugins)
+        seconds = _step(trainer)
+        if seconds < LONG:
+            seconds = min(_step(trainer) for _ in range(2))
+    return {
+        "step_seconds": seconds,
+        "read_seconds": reading,
+        "label_seconds": max(labelling, reading),
+        "read_memory": read_memory,
+        "train_memory": _memory(),
+    }
+
+
+def _step(trainer: Trainer) -> float:
+    begin = time.perf_counter()
+    trainer.step()
+    return time.perf_counter() - begin
+
+
+def _text(recipe: Recipe) -> Corpus:
+    """Stand in for a corpus: words as frequent as Zipf's law has them."""
+    words = recipe.model.bounds[-1]
+    shares = 1 / np.arange(1, words + 1)
+    random = np.random.default_rng(0)
+    config = recipe.train
+    length = max(READ + LABELLED, 2 * config.window, config.batch * config.window) + 2
+
+    def draw(count: int) -> NDArray[np.uint32]:
+        return random.choice(words, count, p=shares / shares.sum()).astype(np.uint32)
+
+    splits = {"train": draw(length), "valid": draw(READ + 1)}
+    counts = tuple(int(share) for share in 1 + 1e6 * shares)
+    return cast(
+        "Corpus",
+        SimpleNamespace(split=splits.__getitem__, vocabulary=SimpleNamespace(counts=counts)),
+    )
+
+
+class _AnyLabels:
+    """Stands in for soft labels: any words will do to see what they cost."""
+
+    def __init__(self, words: int) -> None:
+        self._words = words
+
+    def check_recipe(self, config: DistillConfig) -> None:
+        """Accept any recipe."""
+
+    def windows(self, starts: Sequence[int], length: int, count: int) -> Labels:
+        """Give labels of the right shape."""
+        shape = (len(starts), length, count)
+        words = np.random.default_rng(0).zipf(1.5, shape) % self._words
+        return Labels(words.astype(np.int64), np.full(shape, 1 / count, dtype=np.float32))
+
+
+def _objective(recipe: Recipe) -> Objective:
+    if recipe.distill is None:
+        return next_word_loss
+    labels = cast("SoftLabels", _AnyLabels(recipe.model.bounds[-1]))
+    return Distillation(labels, recipe.distill, recipe.train.steps)
+
+
+def _memory() -> int:
+    """The most bytes that this process has held so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+if __name__ == "__main__":
+    main()

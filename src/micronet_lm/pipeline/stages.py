@@ -1,0 +1,198 @@
+"""The stages of a recipe, in the paper's order; what the recipe does not ask for takes no part."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from micronet_lm.config import Recipe
+from micronet_lm.corpus import Corpus
+from micronet_lm.corpus.textfiles import find_files
+from micronet_lm.corpus.wikitext import PUBLISHED
+from micronet_lm.errors import UsageError
+from micronet_lm.pipeline import works
+from micronet_lm.pipeline.recipes import Recipes
+from micronet_lm.pipeline.stage import Stage
+from micronet_lm.training.preparation import open_corpus
+
+TRAINED = ("teacher", "student", "prune", "quantize")
+"""Stages that train, and that a run trained elsewhere can stand for."""
+
+
+MODELS = ("student", "prune", "search-cache", "quantize")
+"""Stages that the model itself goes through, in order."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sources:
+    """Where things lie that need not be made; none of it changes what a stage gives."""
+
+    from_path: Path | None = None
+    """Where a published corpus lies."""
+
+    corpus: Path | None = None
+    """A corpus that is built already."""
+
+    runs: Mapping[str, Path] = field(default_factory=dict)
+    """Runs that were trained elsewhere, by stage."""
+
+
+def stages_of(recipes: Recipes, sources: Sources | None = None) -> dict[str, Stage]:
+    """List the stages of a recipe by name, each after its inputs."""
+    sources = sources or Sources()
+    corpus = _corpus(recipes, sources)
+    stages = {"corpus": corpus}
+
+    def add(stage: Stage) -> Stage:
+        if given := sources.runs.get(stage.name):
+            stage = replace(stage, work=partial(works.take_over, source=given, work=stage.work))
+        return stages.setdefault(stage.name, stage)
+
+    model = add(_student(recipes, corpus, add))
+    models = {"student": model}
+    if recipes.pruned:
+        model = models["prune"] = add(_pruned(recipes.pruned, corpus, model, add))
+    if search := recipes.whole.search:
+        model = models["search-cache"] = add(
+            Stage(
+                name="search-cache",
+                folder="searched",
+                settings=search.model_dump(mode="json"),
+                needs={"corpus": corpus, "source": model},
+                work=partial(works.search, size=search.cache_size),
+                fresh=True,
+            )
+        )
+    if config := recipes.whole.quantize:
+        settings = config.model_dump(mode="json")
+        changes = {f"quantize.{key}": value for key, value in settings.items()}
+        model = models["quantize"] = add(
+            Stage(
+                name="quantize",
+                folder="quantized",
+                settings=settings,
+                needs={"corpus": corpus, "source": model},
+                work=partial(works.quantize_model, changes=changes),
+                fresh=config.steps == 0,  # calibration alone has nothing to go on with
+            )
+        )
+    packed = add(
+        Stage(
+            name="pack",
+            folder="packed",
+            settings={"name": recipes.name},
+            needs={"corpus": corpus, "source": model},
+            work=partial(works.pack, name=recipes.name),
+            fresh=True,
+        )
+    )
+    teacher = {"teacher": stages["teacher"]} if recipes.teacher else {}
+    add(
+        Stage(
+            name="account",
+            folder="account",
+            settings={},
+            needs={"corpus": corpus, **teacher, **models, "pack": packed},
+            work=works.account,
+            fresh=True,
+        )
+    )
+    unknown = set(sources.runs) - set(TRAINED).intersection(stages)
+    if unknown:
+        raise UsageError(
+            f"--take {min(unknown)}=RUN: no such stage trains here; choose from "
+            f"{', '.join(name for name in TRAINED if name in stages)}"
+        )
+    return stages
+
+
+def _corpus(recipes: Recipes, sources: Sources) -> Stage:
+    config, given = recipes.corpus, sources.corpus
+    return Stage(
+        name="corpus",
+        folder="corpus",
+        settings={**config.model_dump(mode="json"), "text": _text(recipes, given)},
+        work=partial(works.build_corpus, config=config, from_path=sources.from_path, given=given),
+    )
+
+
+def _text(recipes: Recipes, given: Path | None) -> str | None:
+    """One hash of the text, where its name does not say what it is."""
+    config = recipes.corpus
+    if given is not None:
+        return open_corpus(config, given).fingerprint
+    if config.source in PUBLISHED or config.source == "python-docs":
+        return None
+    digest = hashlib.sha256()
+    for file in find_files(config.source):
+        with file.open("rb") as opened:
+            digest.update(hashlib.file_digest(opened, "sha256").digest())
+    return digest.hexdigest()
+
+
+def _student(recipes: Recipes, corpus: Stage, add: Any) -> Stage:
+    """The model's own training, with the teacher and its labels before it if there is one."""
+    distill = recipes.student.distill
+    needs = {"corpus": corpus}
+    if recipes.teacher and distill:
+        teacher = add(
+            Stage(
+                name="teacher",
+                folder="teacher",
+                settings=_own(recipes.teacher),
+                needs={"corpus": corpus},
+                work=partial(works.train_model, recipe=recipes.teacher),
+            )
+        )
+        needs["labels"] = add(
+            Stage(
+                name="soft-labels",
+                folder="labels",
+                settings={"method": distill.method, "count": distill.count},
+                needs={"corpus": corpus, "teacher": teacher},
+                work=partial(works.label_text, config=distill),
+            )
+        )
+    return Stage(
+        name="student",
+        folder="student",
+        settings=_own(recipes.student),
+        needs=needs,
+        work=partial(works.train_model, recipe=recipes.student),
+    )
+
+
+def _pruned(recipe: Recipe, corpus: Stage, source: Stage, add: Any) -> Stage:
+    config = recipe.prune
+    assert config is not None  # noqa: S101
+    needs = {"corpus": corpus, "source": source}
+    if config.allocation != "uniform":
+        needs["sensitivity"] = add(
+            Stage(
+                name="sensitivity",
+                folder="sensitivity",
+                settings={"tokens": config.analysed_tokens},
+                needs={"corpus": corpus, "source": source},
+                work=partial(works.analyse, tokens=config.analysed_tokens),
+            )
+        )
+    return Stage(
+        name="prune",
+        folder="pruned",
+        settings=_own(recipe),
+        needs=needs,
+        work=partial(works.prune_model, recipe=recipe),
+    )
+
+
+def _own(recipe: Recipe) -> dict[str, Any]:
+    """A model's recipe without its text, which is an input of its own."""
+    return recipe.model_dump(mode="json", exclude={"corpus"}, exclude_none=True)
+
+
+def linked_corpus(root: Path) -> Path | None:
+    """The corpus that an earlier call was given, if it was."""
+    place = root / "corpus"
+    return place.resolve() if place.is_symlink() and Corpus.open(place) else None

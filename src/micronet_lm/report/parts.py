@@ -1,0 +1,126 @@
+"""Parts that reports of pipelines and of single runs have in common."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from micronet_lm.report.document import Code, Picture, Section, Table, Text
+from micronet_lm.report.drawings import curves, svg_of
+from micronet_lm.report.environment import environment
+from micronet_lm.report.quantities import shown
+from micronet_lm.report.sensitivity_figure import sensitivity_figure
+from micronet_lm.training.metrics import FILE, read_metrics
+
+
+def curves_section(runs: Mapping[str, Path]) -> Section | None:
+    """Draw the training of every run that has one."""
+    lines = {name: read_metrics(path / FILE) for name, path in runs.items()}
+    trained = {name: found for name, found in lines.items() if len(found) > 1}
+    if not trained:
+        return None
+    return Section(
+        title="Curves",
+        blocks=[
+            Picture(
+                name="curves",
+                caption="Perplexity over steps; training as the mean of the last steps.",
+                svg=svg_of(curves(trained)),
+            )
+        ],
+    )
+
+
+def sensitivity_section(folder: Path) -> Section | None:
+    """Draw how pruning each matrix alone hurts, where it was measured."""
+    from micronet_lm.compression.sensitivity import TABLE, read_sensitivity
+
+    if not (folder / TABLE).is_file():
+        return None
+    result = read_sensitivity(folder / TABLE)
+    return Section(
+        title="Sensitivity",
+        blocks=[
+            Text(
+                text="Each matrix pruned by magnitude with all others untouched, measured on the "
+                f"first {result.setup.tokens:,} tokens of the validation split. Pruning takes "
+                "most where the curve stays flat."
+            ),
+            Picture(
+                name="sensitivity",
+                caption="Perplexity over the sparsity of one matrix.",
+                svg=svg_of(sensitivity_figure(result, subject="one matrix at a time")),
+            ),
+        ],
+    )
+
+
+def accounting_section(rows: Sequence[Mapping[str, Any]], figure: Any, note: str) -> Section:
+    """Show where storage and operations go, by part of the model."""
+    parts: dict[str, dict[str, float]] = {}
+    for row in rows:
+        sums = parts.setdefault(row["part"], dict.fromkeys(_COUNTED, 0.0))
+        for key in _COUNTED:
+            sums[key] += row[key]
+    total = {key: sum(sums[key] for sums in parts.values()) for key in _COUNTED}
+    lines = [_counted_line(name, sums) for name, sums in [*parts.items(), ("all", total)]]
+    return Section(
+        title="Accounting by layer",
+        blocks=[
+            Text(text=note),
+            Picture(
+                name="accounting",
+                caption="Storage and operations by part of the model.",
+                svg=svg_of(figure),
+            ),
+            Table(
+                head=["part", "storage", "multiplies", "adds", "other", "operations"],
+                rows=lines,
+                strong=len(lines) - 1,
+            ),
+        ],
+    )
+
+
+def samples_section(samples: Sequence[tuple[str, str]]) -> Section:
+    """Show what the model writes."""
+    text = "\n\n".join(f"{prompt} ▸ {written}" for prompt, written in samples)
+    return Section(
+        title="Samples",
+        blocks=[
+            Text(
+                text="Beginnings of lines of the test split, after 500 tokens of what comes before "
+                "them, and behind the mark what the model writes on (temperature 0.8, the 40 "
+                "likeliest words)."
+            ),
+            Code(text=text),
+        ],
+    )
+
+
+def environment_section() -> Section:
+    """Say what it was made on."""
+    return Section(title="Environment", blocks=[Table(head=["", ""], rows=environment())])
+
+
+def commands_section(commands: Sequence[str]) -> Section:
+    """Say how to repeat it."""
+    return Section(title="Commands to repeat it", blocks=[Code(text="\n".join(commands))])
+
+
+def read_json(file: Path) -> Any:
+    """Read a JSON file that a stage has written."""
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+_COUNTED = ("storage", "multiplies", "adds", "other")
+
+
+def _counted_line(name: str, sums: Mapping[str, float]) -> list[str]:
+    operations = sums["multiplies"] + sums["adds"] + sums["other"]
+    return [name, *(f"{sums[key]:,.0f}" for key in _COUNTED), f"{operations:,.0f}"]
+
+
+def million(value: float) -> str:
+    """A count in millions, or whole where it is small."""
+    return shown("storage", value)

@@ -1,0 +1,23 @@
+"""Numbers of tables and figures as text."""
+
+
+def shown(kind: str, value: float) -> str:
+    """A number with as many digits as its kind deserves."""
+    if kind == "score":
+        return f"{value:.4f}"
+    if kind in ("lam", "theta"):
+        return f"{value:.3g}"
+    if kind == "seconds":
+        return duration(value)
+    if "perplexity" in kind:
+        return f"{value:,.2f}"
+    if value < 1e5:
+        return f"{value:,.0f}"
+    return f"{value / 1e6:,.2f}M" if value < 1e8 else f"{value / 1e6:,.0f}M"
+
+
+def duration(seconds: float) -> str:
+    """A time: 12 s, 4 min, 2.5 h."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

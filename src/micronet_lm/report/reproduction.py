@@ -1,0 +1,151 @@
+"""A table of the paper with our own numbers beside: which stages it needs, what they gave."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from micronet_lm.accounting.target import FULL
+from micronet_lm.pipeline import Site, Sources, Stage, State, stages_of, take_apart
+from micronet_lm.pipeline.stages import MODELS
+from micronet_lm.report.paper_counts import paper_count
+from micronet_lm.report.stack import Layer
+from micronet_lm.report.tables import Column, Row, Table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One number three times: as the paper prints it, as it is counted, as we measured it."""
+
+    printed: str | None = None
+    computed: float | None = None
+    """Counted from the paper's recipe, whatever the scale of the measurement."""
+    measured: float | None = None
+    """From a finished stage; nothing while it is not."""
+
+
+class Reproduction:
+    """One table at one scale, in a site that many tables share."""
+
+    def __init__(
+        self,
+        table: Table,
+        scale: str,
+        site: Site,
+        *,
+        sources: Sources | None = None,
+        overrides: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Prepare; `overrides` change all recipes alike."""
+        self.table, self.scale, self._site = table, scale, site
+        self._sources, self.overrides = sources or Sources(), overrides or {}
+        self._stages: dict[str, dict[str, Stage]] = {}
+
+    def targets(self) -> list[Stage]:
+        """List the stages whose results the table shows."""
+        found: dict[str, Stage] = {}
+        for row, column in self._cells():
+            asked = self._asked(row, column)
+            if asked is not None:
+                stage, _ = asked
+                found[stage.fingerprint] = stage
+        return list(found.values())
+
+    def recipes(self) -> list[str]:
+        """List the presets that the table's own numbers come from."""
+        names = (row.recipe(column, self.scale) for row, column in self._cells() if column.measured)
+        return list(dict.fromkeys(name for name in names if name))
+
+    def cells(self, row: Row) -> dict[str, Cell]:
+        """Fill a row, by the keys of the columns."""
+        return {
+            column.key: Cell(
+                printed=row.printed.get(column.key),
+                computed=self._computed(row, column),
+                measured=self._measured(row, column),
+            )
+            for column in self.table.columns
+        }
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain values for a JSON object."""
+        return {
+            "table": self.table.name,
+            "title": self.table.title,
+            "source": self.table.source,
+            "scale": self.scale,
+            "columns": {column.key: column.title for column in self.table.columns},
+            "rows": [
+                {
+                    "label": row.label,
+                    "cells": {key: vars(cell) for key, cell in self.cells(row).items()},
+                }
+                for row in self.table.rows
+            ],
+        }
+
+    def stacks(self) -> list[tuple[str, list[Layer]]]:
+        """The rows of the pipeline figure with our own numbers, as two stacks."""
+        keys = {"validation": "validation_perplexity"}
+        titles, stacks = ("Without compression", "With compression"), list[list[Layer]]()
+        for row in self.table.rows:
+            if row.stage == "teacher" or not stacks:
+                stacks.append([])
+            values = {keys.get(k, k): cell.measured for k, cell in self.cells(row).items()}
+            leads = row.stage != "teacher"
+            stacks[-1].append(Layer(label=row.label, kind=row.kind, values=values, leads=leads))
+        return list(zip(titles, stacks, strict=True))
+
+    def _cells(self) -> Iterator[tuple[Row, Column]]:
+        for row in self.table.rows:
+            for column in self.table.columns:
+                yield row, column
+
+    def _computed(self, row: Row, column: Column) -> float | None:
+        preset = row.recipe(column, "paper")
+        if preset is None or column.computed is None:
+            return None
+        return paper_count(preset, column.computed, row.stage)
+
+    def _asked(self, row: Row, column: Column) -> tuple[Stage, str] | None:
+        """Find the stage that has a cell's number, and the number's key there."""
+        preset = row.recipe(column, self.scale)
+        if preset is None or column.measured is None:
+            return None
+        *named, key = column.measured.split(".")
+        name = "account" if named == ["account"] else row.stage or named[0]
+        return self.stages(preset)[name], key
+
+    def stages(self, preset: str) -> dict[str, Stage]:
+        """All stages of one of the table's recipes."""
+        if preset not in self._stages:
+            recipes = take_apart(preset, self.overrides)
+            self._stages[preset] = stages_of(recipes, self._sources)
+        return self._stages[preset]
+
+    def _measured(self, row: Row, column: Column) -> float | None:
+        asked = self._asked(row, column)
+        if asked is None:
+            return None
+        stage, key = asked
+        if self._site.state(stage) not in (State.COMPLETE, State.GONE):
+            return None
+        if stage.name == "account":
+            return self._accounted(stage, row.stage, key)
+        record = self._site.record(stage)
+        assert record is not None  # noqa: S101
+        value = record.result.get(key, record.seconds if key == "seconds" else None)
+        return None if value is None else float(value)
+
+    def _accounted(self, stage: Stage, name: str | None, key: str) -> float | None:
+        """A number of one model in an account; of the last one where no stage is named."""
+        file = self._site.folder(stage) / "account.json"
+        if not file.is_file():
+            return None
+        rows = json.loads(file.read_text(encoding="utf-8"))["stages"]
+        models = [row for row in rows if row["stage"] in ((name,) if name else MODELS)]
+        chosen = models[-1]
+        dense = chosen["nonzeros"] > 0.99 * chosen["weights"] and chosen["bits"] == FULL
+        if key == "storage" and dense:
+            key = "parameters"  # there are no masks to count
+        return float(chosen[key])

@@ -1,0 +1,60 @@
+"""What a model writes: a few lines that begin like lines of the test split."""
+
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from micronet_lm.artifact.packing import model_of_run
+from micronet_lm.artifact.writer import write_packed
+from micronet_lm.corpus import Corpus
+from micronet_lm.corpus.vocabulary import EOS, UNK
+from micronet_lm.runtime.model import load
+
+LINES, PROMPT, WORDS = 3, 5, 30
+"""How many lines, words that each begins with, and words that the model adds."""
+
+BEFORE = 500
+"""Tokens of the split that are read before a line: a cache that is nearly empty repeats itself."""
+
+TEMPERATURE, TOP_K = 0.8, 40
+
+
+def write_samples(packed: Path, corpus: Corpus) -> list[tuple[str, str]]:
+    """Let a packed model write on; give each line's beginning and the model's words."""
+    lm, ids = load(packed), corpus.split("test")
+    found = []
+    for number, low in enumerate(_beginnings(corpus)):
+        high = min(len(ids), low + PROMPT)
+        state = lm.start()
+        state.feed_words(corpus.vocabulary.decode(ids[max(0, low - BEFORE) : high]))
+        random = np.random.default_rng(number)
+        words = []
+        for _ in range(WORDS):
+            words.append(state.sample(random.random(), TEMPERATURE, TOP_K))
+            state.feed_words(words[-1:])
+        written = " ".join(lm.join(words).split())
+        found.append((corpus.decode(ids[low:high]), written))
+    return found
+
+
+def samples_of_run(run: Path, corpus: Corpus) -> list[tuple[str, str]]:
+    """Let a run's best model write, by way of a packed file that is thrown away."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "model.safetensors"
+        write_packed(file, model_of_run(run, corpus))
+        return write_samples(file, corpus)
+
+
+def _beginnings(corpus: Corpus) -> list[int]:
+    """Places of long lines that begin with known words, evenly spread over the test split."""
+    ids, end, unknown = corpus.split("test"), *map(corpus.vocabulary.id, (EOS, UNK))
+    ends = [-1, *(int(place) for place in (ids == end).nonzero()[0])]
+    lines = [
+        low + 1
+        for low, high in pairwise(ends)
+        if high - low > 3 * PROMPT and unknown not in ids[low + 1 : low + 1 + PROMPT]
+    ]
+    step = max(1, len(lines) // LINES)
+    return lines[step // 2 :: step][:LINES] or [0]

@@ -1,0 +1,96 @@
+"""The paper's figure 'pipeline': one row a technique, and in it what the technique changed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from micronet_lm.report.quantities import shown
+
+COLOURS = {"core": "#c8553d", "compression": "#2f6690", "search": "#6b7280"}
+"""The paper's: red for the language model, blue for compression, gray for the search."""
+
+BETTER, WORSE, PLAIN = "#2f855a", "#c53030", "#374151"
+
+KEYS = ("storage", "operations", "validation_perplexity", "seconds")
+"""What a row shows; less is better for all but the time, which is not compared."""
+
+_TITLES = ("parameters", "operations", "validation", "time")
+_LABEL, _CELL, _ROW = 250, 118, 44
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layer:
+    """One row of a stack."""
+
+    label: str
+    kind: str
+    """A key of `COLOURS`."""
+    values: Mapping[str, float | None]
+    """By the names of `KEYS`."""
+    leads: bool = True
+    """Whether the next row is compared with it: a teacher is beside the way, not on it."""
+
+
+def stack_svg(stacks: Sequence[tuple[str, Sequence[Layer]]]) -> str:
+    """Draw stacks one below the other; numbers are shown where they changed, as in the paper."""
+    width = _LABEL + len(KEYS) * _CELL + 20
+    parts: list[str] = []
+    top = 8
+    for title, layers in stacks:
+        parts.append(_text(10, top + 16, title, weight="700"))
+        for number, name in enumerate(_TITLES):
+            parts.append(_text(_right(number), top + 16, name, anchor="end", size=12))
+        top += 26
+        before: dict[str, float] = {}
+        for layer in layers:
+            parts += _layer(layer, top, width, before)
+            known = {key: value for key, value in layer.values.items() if value is not None}
+            before |= known if layer.leads else {}
+            top += _ROW + 6
+        top += 14
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {top}" width="{width}" '
+        f'height="{top}" font-family="system-ui, sans-serif">{"".join(parts)}</svg>'
+    )
+
+
+def _layer(layer: Layer, top: int, width: int, before: Mapping[str, float]) -> list[str]:
+    colour = COLOURS.get(layer.kind, PLAIN)
+    parts = [
+        f'<rect x="4" y="{top}" width="{width - 8}" height="{_ROW}" rx="8" fill="#fff" '
+        f'stroke="{colour}" stroke-width="1.6"/>',
+        f'<rect x="4" y="{top}" width="8" height="{_ROW}" rx="4" fill="{colour}"/>',
+        _text(24, top + 27, layer.label, fill=colour, weight="600", size=15),
+    ]
+    for number, key in enumerate(KEYS):
+        value = layer.values.get(key)
+        if value is None:
+            continue
+        text, fill = shown(key, value), PLAIN
+        old = before.get(key)
+        if key != "seconds" and old is not None:
+            if shown(key, old) == text:
+                continue  # only what has changed is said
+            fill = BETTER if value < old else WORSE
+        parts.append(_text(_right(number), top + 27, text, anchor="end", fill=fill, weight="600"))
+    return parts
+
+
+def _right(number: int) -> int:
+    return _LABEL + (number + 1) * _CELL
+
+
+def _text(
+    x: int,
+    y: int,
+    text: str,
+    *,
+    anchor: str = "start",
+    fill: str = PLAIN,
+    weight: str = "400",
+    size: int = 14,
+) -> str:
+    return (
+        f'<text x="{x}" y="{y}" text-anchor="{anchor}" fill="{fill}" font-size="{size}" '
+        f'font-weight="{weight}">{escape(text)}</text>'
+    )

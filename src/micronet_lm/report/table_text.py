@@ -1,0 +1,52 @@
+"""A reproduced table as text: for a terminal's columns, and as Markdown."""
+
+from micronet_lm.report.quantities import shown
+from micronet_lm.report.reproduction import Cell, Reproduction
+from micronet_lm.report.tables import Column
+
+
+def headings(reproduction: Reproduction) -> list[str]:
+    """One heading a printed, computed and measured number."""
+    found = [""]
+    for column in reproduction.table.columns:
+        found.append(f"{column.title}: paper")
+        if column.computed:
+            found.append("counted")
+        if column.measured:
+            found.append(f"ours ({reproduction.scale})")
+    return found
+
+
+def lines(reproduction: Reproduction) -> list[list[str]]:
+    """One line a row, in the order of the headings."""
+    found = []
+    for row in reproduction.table.rows:
+        cells = reproduction.cells(row)
+        line = [row.label]
+        for column in reproduction.table.columns:
+            line += _texts(column, cells[column.key])
+        found.append(line)
+    return found
+
+
+def markdown(reproduction: Reproduction) -> str:
+    """The table as Markdown, with where it comes from."""
+    table = reproduction.table
+    head = headings(reproduction)
+    rows = [head, ["---", *["---:"] * (len(head) - 1)], *lines(reproduction)]
+    body = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return (
+        f"## {table.title}\n\n{body}\n\n"
+        f"Paper: {table.source}. 'Counted' is computed from the paper's recipe without training, "
+        f"zeros spread evenly; ours is measured at scale {reproduction.scale}.\n"
+    )
+
+
+def _texts(column: Column, cell: Cell) -> list[str]:
+    texts = [cell.printed or ""]
+    if column.computed:
+        texts.append("" if cell.computed is None else shown(column.computed, cell.computed))
+    if column.measured:
+        key = column.measured.split(".")[-1]
+        texts.append("" if cell.measured is None else shown(key, cell.measured))
+    return texts

@@ -1,0 +1,100 @@
+"""The paper's tables: what they print, and which recipes make our own numbers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import yaml
+
+from micronet_lm.errors import UsageError
+
+SCALES = ("paper", "wikitext-2", "demo")
+"""In the order in which the data file lists recipes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """One quantity of a table."""
+
+    key: str
+    title: str
+    computed: str | None = None
+    """What is counted from the paper's recipe, without training."""
+    measured: str | None = None
+    """Where our own number is: `stage.key`, or `key` of the row's stage."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One model of a table."""
+
+    label: str
+    printed: Mapping[str, str]
+    """The paper's text, by column."""
+    recipes: Mapping[str, Mapping[str, str]]
+    """Preset by column and scale; a column that is not there has none."""
+    stage: str | None = None
+    """The stage that the row is about, where the recipe has more."""
+    kind: str = ""
+    """Colour of the pipeline figure."""
+
+    def recipe(self, column: Column, scale: str) -> str | None:
+        """The preset that a cell's number comes from."""
+        return self.recipes.get(column.key, {}).get(scale)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """One table of the paper."""
+
+    name: str
+    title: str
+    source: str
+    """Where in the paper it is."""
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+
+
+@cache
+def table_names() -> tuple[str, ...]:
+    """Names of all tables, and of the figure that is one."""
+    return tuple(_data())
+
+
+def load_table(name: str) -> Table:
+    """Give a table by its name."""
+    if name not in table_names():
+        raise UsageError(f"there is no table '{name}'; choose from {', '.join(table_names())}")
+    tree = _data()[name]
+    columns = tuple(Column(**entry) for entry in tree["columns"])
+    return Table(
+        name=name,
+        title=tree["title"],
+        source=tree["source"],
+        columns=columns,
+        rows=tuple(_row(entry, columns) for entry in tree["rows"]),
+    )
+
+
+def _row(entry: Mapping[str, Any], columns: tuple[Column, ...]) -> Row:
+    recipes = {}
+    for column in columns:
+        names = entry.get(column.key, entry.get("recipes"))
+        if names and (column.computed or column.measured):
+            recipes[column.key] = dict(zip(SCALES, names, strict=True))
+    return Row(
+        label=entry["label"],
+        printed={key: str(text) for key, text in entry["printed"].items()},
+        recipes=recipes,
+        stage=entry.get("stage"),
+        kind=entry.get("kind", ""),
+    )
+
+
+@cache
+def _data() -> dict[str, Any]:
+    file = resources.files("micronet_lm") / "report" / "paper.yaml"
+    tree: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
+    return tree

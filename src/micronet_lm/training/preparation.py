@@ -1,0 +1,50 @@
+"""What stands between a recipe and its training: the corpus, and what the corpus tells."""
+
+from pathlib import Path
+
+from micronet_lm.config import CorpusConfig, Recipe, merge_recipe
+from micronet_lm.corpus import Corpus, build_corpus
+from micronet_lm.errors import ConfigError, RunError
+
+
+def is_built(place: Path) -> bool:
+    """Whether a folder holds a whole corpus: its manifest is written last."""
+    return (place / "manifest.json").is_file()
+
+
+def make_corpus(config: CorpusConfig, place: Path, from_path: Path | None = None) -> Corpus:
+    """Build the corpus that a recipe asks for; `from_path` is where WikiText already lies."""
+    return build_corpus(
+        config.source,
+        place,
+        tokenizer=config.tokenizer,
+        from_path=from_path,
+        min_count=config.min_count,
+        max_vocabulary=config.max_vocabulary,
+    )
+
+
+def open_corpus(config: CorpusConfig, place: Path) -> Corpus:
+    """Open a built corpus, and refuse one that is not what the recipe asks for."""
+    corpus = Corpus.open(place)
+    there = corpus.manifest
+    for key, wanted in config.model_dump(exclude_none=True).items():
+        if wanted != getattr(there, key):
+            raise RunError(
+                f"{place} was built with {key} {getattr(there, key)}, not {wanted}; "
+                "remove that folder, choose another --out, or name a corpus with --corpus"
+            )
+    return corpus
+
+
+def completed(recipe: Recipe, corpus: Corpus) -> Recipe:
+    """Fill in what the corpus tells: its own making, and the size of its vocabulary."""
+    size, wanted = len(corpus.vocabulary), recipe.model.vocabulary
+    if wanted is not None and wanted != size:
+        raise ConfigError(
+            f"model.vocabulary is {wanted:,} but {corpus.path} has {size:,} words; "
+            "leave model.vocabulary out, or train on the corpus that the recipe is made for"
+        )
+    manifest = corpus.manifest
+    facts = {f"corpus.{key}": getattr(manifest, key) for key in recipe.corpus.model_dump()}
+    return merge_recipe(recipe, {**facts, "model.vocabulary": size})

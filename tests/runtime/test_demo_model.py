@@ -1,0 +1,48 @@
+"""The model that ships with the package answers right after installation, and keeps its word."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from micronet_lm.cli.main import main
+from micronet_lm.config import preset_names
+from micronet_lm.corpus import Corpus, build_corpus
+from micronet_lm.runtime.demo import demo_model
+from micronet_lm.runtime.evaluation import evaluate_engine
+from micronet_lm.runtime.model import load
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    return build_corpus("python-docs", tmp_path_factory.mktemp("docs") / "corpus")
+
+
+def test_it_is_small_and_says_how_it_was_made() -> None:
+    assert demo_model().stat().st_size < 1_500_000
+    card = load(demo_model()).card
+    command = card["made_by"].split()
+    assert command[:2] == ["micronet", "run"]
+    assert command[2] in preset_names()
+    assert card["corpus"]["source"] == "python-docs"
+    assert card["recipe"]["quantize"]["bits"] == 9
+
+
+def test_it_answers_without_being_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["predict", "Return a new", "--json"]) == 0
+    words = json.loads(capsys.readouterr().out)["words"]
+    assert len(words) == 5
+    assert 0.02 < words[0]["probability"] < 1
+    assert main(["predict", "Return a", "-m", "other.safetensors"]) == 1
+    assert "other.safetensors" in capsys.readouterr().err
+
+
+def test_its_perplexity_is_what_its_card_says(corpus: Corpus) -> None:
+    lm = load(demo_model())
+    if corpus.fingerprint != lm.card["corpus"]["fingerprint"]:
+        pytest.skip("another version of Python carries another documentation")
+    found = evaluate_engine(lm.engine, corpus.split("test")).perplexity
+    assert found == pytest.approx(lm.card["perplexity"]["test"], rel=1e-4)
