@@ -1,0 +1,309 @@
+"""The native engine beside torch, ONNX Runtime and the memory's own speed: one run, one thread.
+
+A packed model of the paper's student (vocabulary 267,735, cache 3000, 36 % sparse, random weights)
+predicts word after word. Timed is the step that ends with the log-probabilities of all words; all
+contenders take turns, and ratios are taken within each round, because machines are
+noisy. torch and ONNX Runtime compute with the same weights, turned back into fp32.
+
+`read` is the time to read as many bytes as the weights have, once, in the form that native holds
+them in, and beside it as fp32, int16 and int8: no engine that looks at every weight can be faster.
+
+    python benchmarks/engine.py --json
+"""
+
+import argparse
+import ctypes
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from micronet_lm.model import LanguageModel, Memory, StreamState
+from micronet_lm.runtime.native import NativeEngine
+from micronet_lm.training import evaluate
+from packed_models import paper_student, torch_model
+from streaming_step import NAMES, Stream, StreamingStep, export
+
+THREADS = 1
+WORDS = 267_735
+CACHE = 3_000
+SPARSITY = 0.36
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--bits", type=int, nargs="*", default=[9, 8])
+    parser.add_argument("--steps", type=int, default=30, help="steps of each a round")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--kernels", default="auto", help="native kernels: auto, avx2, scalar …")
+    parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
+    parser.add_argument("--scored", type=int, default=8_000, help="tokens of the scored text")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    arguments = parser.parse_args()
+    torch.set_num_threads(THREADS)
+    results = []
+    with tempfile.TemporaryDirectory() as folder:
+        for bits in arguments.bits:
+            path = Path(folder) / f"student-{bits}.safetensors"
+            paper_student(path, bits=bits, cache=CACHE, sparsity=SPARSITY, vocabulary=WORDS)
+            results.append(measure(path, bits, arguments))
+    report = {"threads": THREADS, "rounds": arguments.rounds, "results": results}
+    if arguments.json:
+        print(json.dumps(report))
+        return
+    for result in results:
+        show(result)
+
+
+def measure(path: Path, bits: int, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Measure everything about one file."""
+    model = torch_model(path)
+    contenders, notes = dict(step_contenders(path, model, arguments)), {}
+    if "compile_error" in contenders:
+        notes["compiled"] = contenders.pop("compile_error")
+    weights = model.parameter_count()
+    held = 1 if bits <= 8 else 2
+    reads = {f"read as {kind}": reading(weights * size) for kind, size in SIZES.items()}
+    steps = np.random.default_rng(1).integers(0, WORDS, arguments.steps).tolist()
+    times: dict[str, list[float]] = {name: [] for name in (*contenders, *reads)}
+    for name in contenders:
+        contenders[name](steps[:3])
+    for _ in range(arguments.rounds):
+        for name, run in {**contenders, **reads}.items():
+            begin = time.perf_counter()
+            run(steps)
+            times[name].append((time.perf_counter() - begin) / len(steps))
+    native, read = times["native"], times[f"read as {'int8' if held == 1 else 'int16'}"]
+    eager = fastest(times, ["torch model", "torch step"])
+    onnx = fastest(times, ["onnx fp32", "onnx int8"])
+    return {
+        "bits": bits,
+        "kernels": NativeEngine(path).kernels,
+        "file_bytes": path.stat().st_size,
+        "weights": weights,
+        "microseconds": {name: round(1e6 * statistics.median(t), 1) for name, t in times.items()},
+        "ratios": {
+            "native full step, times faster than eager torch": ratio(eager, native),
+            "native full step, times faster than compiled torch": ratio(
+                times["torch compiled"], native
+            )
+            if "torch compiled" in times
+            else notes["compiled"],
+            "native full step, times faster than ONNX Runtime": ratio(onnx, native),
+            "native full step, times the read bound": ratio(native, read),
+            "native top 5, times faster than eager torch's full step": ratio(
+                eager, times["native top 5"]
+            ),
+        },
+        "open": opening(path),
+        "scoring": scoring(path, model, arguments.scored),
+    }
+
+
+SIZES = {"fp32": 4, "int16": 2, "int8": 1}
+
+
+def step_contenders(
+    path: Path, model: LanguageModel, arguments: argparse.Namespace
+) -> Iterator[tuple[str, Any]]:
+    """Everything that can do a step, as functions of a list of words, with full caches."""
+    engine = NativeEngine(path, kernels=arguments.kernels)
+    warm = np.random.default_rng(0).integers(0, WORDS, CACHE + 200)
+
+    def native(answer: Callable[[Any, Any], object]) -> Callable[[list[int]], None]:
+        session = engine.start()
+        session.feed_many(warm)
+        buffer = np.empty(WORDS, np.float32)
+
+        def run(words: list[int]) -> None:
+            for word in words:
+                session.feed(word)
+                answer(session, buffer)
+
+        return run
+
+    yield "native", native(lambda session, buffer: session.log_distribution(buffer))
+    yield "native top 5", native(lambda session, _: session.top_k(5))
+    yield "torch model", eager_model(model)
+    step = StreamingStep(model).eval()
+    yield "torch step", written_out(step, model)
+    if not arguments.no_compile:
+        try:
+            compiled = torch.compile(step, dynamic=False)
+            run = written_out(compiled, model)
+            run([0, 1])
+            yield "torch compiled", run
+        except Exception as error:  # whatever a compiler may lack here
+            yield "compile_error", f"did not compile: {type(error).__name__}"
+    else:
+        yield "compile_error", "left out"
+    with tempfile.TemporaryDirectory() as folder:
+        graph = Path(folder) / "step.onnx"
+        export(step, Stream(model), graph)
+        yield "onnx fp32", onnx_step(graph, model)
+        yield "onnx int8", onnx_step(dynamic_int8(graph), model)
+
+
+def eager_model(model: LanguageModel) -> Callable[[list[int]], None]:
+    """The torch model as it is, one token at a time."""
+    stream = Stream(model)
+    state = StreamState(
+        keys=tuple(k[None] for k in stream.keys),
+        values=tuple(v[None] for v in stream.values),
+        seen=model.config.context - 1,
+    )
+    memory: Memory | None = Memory(states=stream.states[None], words=stream.words[None])
+
+    @torch.no_grad()
+    def run(words: list[int]) -> None:
+        nonlocal state, memory
+        for word in words:
+            hidden, state = model(torch.tensor([[word]]), state)
+            model.log_distribution(hidden, memory=memory)
+            memory = model.remember(memory, hidden, torch.tensor([[word]]))
+
+    return run
+
+
+def written_out(step: Callable[..., Any], model: LanguageModel) -> Callable[[list[int]], None]:
+    """The step as a fixed graph, in torch."""
+    stream = Stream(model)
+
+    @torch.no_grad()
+    def run(words: list[int]) -> None:
+        for word in words:
+            _, keys, values, hidden = step(*stream.arguments(word))
+            stream.advance(keys, values, hidden, word)
+
+    return run
+
+
+def dynamic_int8(graph: Path) -> Path:
+    """The graph with its matrices as 8-bit integers, activations quantized on the way."""
+    import onnx
+    from onnxruntime.quantization import (
+        QuantType,
+        quantize_dynamic,
+    )
+
+    loaded = onnx.load(graph)
+    del loaded.graph.value_info[:]  # the exporter's shapes contradict transposed constants
+    plain, narrow = graph.with_name("plain.onnx"), graph.with_name("int8.onnx")
+    onnx.save(loaded, plain)
+    quantize_dynamic(plain, narrow, weight_type=QuantType.QInt8)
+    return narrow
+
+
+def onnx_step(graph: Path, model: LanguageModel) -> Callable[[list[int]], None]:
+    """The exported step in ONNX Runtime."""
+    import onnxruntime
+
+    onnxruntime.set_default_logger_severity(3)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = THREADS
+    options.inter_op_num_threads = 1
+    session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    stream = Stream(model)
+
+    def run(words: list[int]) -> None:
+        for word in words:
+            given = [tensor.numpy() for tensor in stream.arguments(word)]
+            answer = session.run(None, dict(zip(NAMES, given, strict=True)))
+            stream.advance(*map(torch.from_numpy, answer[1:]), word)
+
+    return run
+
+
+def reading(size: int) -> Callable[[list[int]], None]:
+    """Read `size` bytes once a step, as fast as the C library can look for a byte."""
+    data = ctypes.create_string_buffer(b"\x02" * size, size)
+    find = ctypes.CDLL(None).memchr
+    find.argtypes, find.restype = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t], ctypes.c_void_p
+
+    def run(words: list[int]) -> None:
+        for _ in words:
+            if find(data, 1, size) is not None:
+                raise AssertionError("found what is not there")
+
+    return run
+
+
+def opening(path: Path) -> dict[str, float]:
+    """Time to open the file, and how much memory a process has more once it is open and used."""
+    times = []
+    for _ in range(7):
+        begin = time.perf_counter()
+        NativeEngine(path)
+        times.append(time.perf_counter() - begin)
+    program = (
+        "import sys; from micronet_lm.runtime.native import NativeEngine\n"
+        "def memory():\n"
+        "    lines = open('/proc/self/status').read().splitlines()\n"
+        "    return next(int(l.split()[1]) for l in lines if l.startswith('VmHWM')) * 1024\n"
+        "before = memory(); engine = NativeEngine(sys.argv[1]); session = engine.start()\n"
+        "session.feed_many(list(range(3200))); session.log_distribution(); session.top_k(5)\n"
+        "print(memory() - before)\n"
+    )
+    grown = subprocess.run(
+        [sys.executable, "-c", program, str(path)], capture_output=True, check=True, text=True
+    )
+    size = path.stat().st_size
+    return {
+        "milliseconds": round(1e3 * statistics.median(times), 2),
+        "memory_bytes": int(grown.stdout),
+        "memory_limit_bytes": int(2.5 * size + 20e6),
+    }
+
+
+def scoring(path: Path, model: LanguageModel, count: int) -> dict[str, Any]:
+    """Score a text in chunks: native beside torch's evaluation, on one thread each."""
+    words = (np.random.default_rng(2).pareto(1.0, count) * 20).astype(np.uint32) % np.uint32(WORDS)
+    engine = NativeEngine(path)
+    times: dict[str, list[float]] = {"native": [], "torch": []}
+    for _ in range(3):
+        begin = time.perf_counter()
+        engine.score(words, threads=THREADS)
+        times["native"].append(time.perf_counter() - begin)
+        begin = time.perf_counter()
+        evaluate(model, words)
+        times["torch"].append(time.perf_counter() - begin)
+    return {
+        "tokens": count,
+        "tokens_per_second": {
+            name: round(count / statistics.median(t)) for name, t in times.items()
+        },
+        "native, times faster than torch's evaluation": ratio(times["torch"], times["native"]),
+    }
+
+
+def fastest(times: dict[str, list[float]], names: list[str]) -> list[float]:
+    """The times of the one with the smallest median."""
+    return min((times[name] for name in names if name in times), key=statistics.median)
+
+
+def ratio(slow: list[float], quick: list[float]) -> float:
+    """The median of the ratios within the rounds."""
+    return round(statistics.median(a / b for a, b in zip(slow, quick, strict=True)), 2)
+
+
+def show(result: dict[str, Any]) -> None:
+    """Print one file's results."""
+    print(f"\n{result['bits']} bits, {result['file_bytes']:,} bytes, kernels {result['kernels']}")
+    for name, value in result["microseconds"].items():
+        print(f"  {name:<20}{value:>12,.1f} µs a token")
+    for name, value in result["ratios"].items():
+        print(f"  {name}: {value}")
+    print(f"  open: {result['open']}")
+    print(f"  scoring: {result['scoring']}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+"""Packed models of the paper's shape with random weights, and the same weights in torch."""
+
+from pathlib import Path
+
+import torch
+
+from micronet_lm.accounting.target import CODE_PLACES
+from micronet_lm.artifact import read_packed, write_packed
+from micronet_lm.artifact.random_model import Choice, random_model
+from micronet_lm.config import CacheConfig, load_recipe
+from micronet_lm.model import LanguageModel
+
+
+def paper_student(path: Path, *, bits: int, cache: int, sparsity: float, vocabulary: int) -> None:
+    """Write the paper's student, pruned and quantized, where its authors' code quantizes."""
+    shape = load_recipe("paper/student", {"model.vocabulary": vocabulary}).model
+    choice = Choice(
+        cache=cache,
+        sparsity=sparsity,
+        bits=bits,
+        places=CODE_PLACES if bits < 32 else (),
+        step_a_row=bits < 32,
+    )
+    write_packed(path, random_model(shape, choice))
+
+
+def torch_model(path: Path) -> LanguageModel:
+    """A torch model with the weights of a packed file as fp32, and nothing quantized."""
+    packed = read_packed(path)
+    own_cache = packed.cache
+    cache = None
+    if own_cache is not None:
+        cache = CacheConfig(size=own_cache.size, theta=own_cache.theta, lam=own_cache.lam)
+    model = LanguageModel(packed.shape, cache)
+    floats = {name: torch.tensor(w.floats()) for name, w in packed.tensors.items()}
+    own = {name: value for name, value in model.state_dict().items() if name.startswith("cache.")}
+    model.load_state_dict({**floats, **own})
+    return model.eval()
