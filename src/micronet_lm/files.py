@@ -1,5 +1,6 @@
 """Files that appear by rename: complete, or not at all."""
 
+import errno
 import fcntl
 import os
 import tempfile
@@ -8,13 +9,24 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it where they are not there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        why = "it is no folder, or is in none; choose another place"
+        raise NotADirectoryError(errno.ENOTDIR, why, str(path)) from None
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary name beside `path`; on success it is fsynced and renamed to `path`.
 
     When the body raises, the temporary file is removed and whatever stood at `path` stays.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "it is a folder; name a file", str(path))
+    make_folder(path.parent)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     os.close(handle)
     temporary = Path(name)
@@ -34,7 +46,7 @@ def locked(folder: Path) -> Iterator[None]:
 
     Raises BlockingIOError when another process holds it.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     with (folder / ".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield

@@ -8,7 +8,7 @@ from micronet_lm.accounting import challenge, count
 from micronet_lm.accounting.described import describe
 from micronet_lm.accounting.target import FULL
 from micronet_lm.artifact import PackedModel, open_packed
-from micronet_lm.artifact.accounted import UNCOUNTED, stored_bits, target_of
+from micronet_lm.artifact.accounted import UNCOUNTED, part_bytes, stored_bits, target_of
 from micronet_lm.artifact.anatomy import by_part, left_in_fp32, pieces
 from micronet_lm.artifact.random_model import random_model
 from micronet_lm.config import Recipe
@@ -23,7 +23,7 @@ def test_storage_is_the_files_bits(packed: tuple[PackedModel, Path]) -> None:
     assert storage * FULL == stored_bits(file.model)
     # The same from the file's parts alone, which are padded to whole bytes.
     parts = {n: p for n, p in file.container.parts.items() if n not in UNCOUNTED}
-    slack = 8 * sum(part.bytes for part in parts.values()) - stored_bits(file.model)
+    slack = 8 * part_bytes(file.container) - stored_bits(file.model)
     padded = [part for part in parts.values() if part.dtype == "U8"]
     assert 0 <= slack < 8 * max(1, len(padded))
 
@@ -51,6 +51,9 @@ def test_the_parts_add_up(packed: tuple[PackedModel, Path]) -> None:
     model, _ = packed
     listed = pieces(model)
     assert sum(by_part(listed).values()) == stored_bits(model)
+    parts = {piece.name: piece.part for piece in listed}
+    assert parts["softmax.tail_weight"] == "entries for other bins"  # a matrix, and no bias
+    assert parts["softmax.tail_bias"] == parts["softmax.biases.0"] == "softmax biases"
     left = left_in_fp32(listed)
     assert left["LayerNorm"] == 32 * 2 * 4 * 8  # two layers of four vectors of width 8
     steps = sum(w.steps.size for w in model.tensors.values() if w.steps is not None)

@@ -144,7 +144,13 @@ def test_integers_steps_and_words_are_checked(tmp_path: Path) -> None:
             write_packed(out, replace(model, tensors=tensors))
     with pytest.raises(ArtifactError, match="surrogate"):
         write_packed(out, replace(model, card={"x": "\ud800"}))
-    for words in (["\ud800", *map(str, range(49))], ["a"] * 50, ["", *map(str, range(49))], ["a\nb", *map(str, range(49))], ["a"]):
+    for words in (
+        ["\ud800", *map(str, range(49))],
+        ["a"] * 50,
+        ["", *map(str, range(49))],
+        ["a\nb", *map(str, range(49))],
+        ["a"],
+    ):
         with pytest.raises(ArtifactError, match="word"):
             write_packed(out, replace(model, words=words))
     fewer = {key: own for key, own in model.tensors.items() if key != name}

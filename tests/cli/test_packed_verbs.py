@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from micronet_lm.artifact import read_packed, write_packed
+from micronet_lm.cli import bench
 from micronet_lm.cli.main import main
+from micronet_lm.cli.runs import INTERRUPTED
 from micronet_lm.corpus import Corpus, build_corpus
 
 TINY = [
@@ -72,7 +74,25 @@ def test_pack_tells_what_it_made(
     counted = report(["account", str(run), "--rules", "challenge", "--json"], capsys)
     assert card["accounting"]["challenge"]["storage"] == counted["storage"]
     assert card["accounting"]["challenge"]["operations"] == counted["operations"]["total"]
+    assert card["made_by"] == "micronet pack tiny -o m.safetensors"
+    assert card["shares"] == counted["model"]["shares"]
     assert "bytes" in said(["pack", str(run), "-o", str(out)], capsys)
+
+
+def test_an_unmeasured_file_never_has_the_final_name(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("micronet_lm.runtime.evaluation.evaluate_engine", interrupt)
+    out = tmp_path / "m.safetensors"
+    words = ["pack", str(run), "-o", str(out), "--measure", "test"]
+    assert main(words) == INTERRUPTED
+    assert list(tmp_path.iterdir()) == []
+    out.write_text("an earlier file")
+    assert main(words) == INTERRUPTED
+    assert out.read_text() == "an earlier file"
 
 
 def test_evaluate_gives_the_runs_perplexity(
@@ -198,11 +218,11 @@ def test_unknown_words_are_told(
     split = report(["evaluate", str(model), "--corpus", str(corpus.path), "--json"], capsys)
     wanted = int((corpus.split("valid")[1:] == corpus.vocabulary.words.index("<unk>")).sum())
     assert split["unknown"] == wanted
-    for verb in (["score", "{}", *m], ["evaluate", str(model), "--text", "{}"]):
+    for words in (["score", "{}", *m], ["evaluate", str(model), "--text", "{}"]):
         assert "3 of these tokens (50.0%) are <unk>" in said(
-            [word.format(text) for word in verb], capsys
+            [word.format(text) for word in words], capsys
         )
-        assert "<unk>" not in said([word.format(plain) for word in verb], capsys)
+        assert "<unk>" not in said([word.format(plain) for word in words], capsys)
     for verb in ("predict", "generate"):
         assert main([verb, text.read_text("utf-8"), *m, "--json"]) == 0
         heard = capsys.readouterr()
@@ -232,7 +252,25 @@ def test_bench_measures(model: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert told["engine"] == "numpy"
     assert set(told["tokens_per_second"]) == {"distribution", "top_5", "scoring"}
     assert all(speed > 0 for speed in told["tokens_per_second"].values())
-    assert "tokens/s" in said(words, capsys)
+    assert (told["tokens_before"], told["cache_full"]) == (bench.TEXT, True)
+    shown = said(words, capsys)
+    assert "tokens/s" in shown
+    assert "not full" not in shown
+
+
+def test_bench_fills_the_cache_or_says_so(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, packed = tmp_path / "large.safetensors", read_packed(model)
+    assert packed.cache is not None
+    write_packed(path, replace(packed, cache=replace(packed.cache, size=bench.TEXT + 100)))
+    words = ["bench", str(path), "--seconds", "0.01", "--engine", "numpy"]
+    told = report([*words, "--json"], capsys)
+    assert (told["tokens_before"], told["cache_full"]) == (bench.TEXT + 100 + 9, True)
+    monkeypatch.setattr(bench, "MOST", bench.TEXT + 50)
+    told = report([*words, "--json"], capsys)
+    assert (told["tokens_before"], told["cache_full"]) == (bench.TEXT + 50, False)
+    assert "after 4,146 tokens: the cache was not full" in said(words, capsys)
 
 
 def test_mistakes_are_one_sentence(
@@ -269,8 +307,13 @@ def test_mistakes_are_one_sentence(
         (["score", str(one), "--threads", "0", *m], 2, "--threads 0"),
         (["bench", str(model), "--seconds", "0"], 2, "--seconds 0"),
         (["bench", "missing.safetensors"], 1, "there is no file"),
-        (["inspect", "missing.safetensors"], 1, "there is no file"),
+        (["inspect", "missing.safetensors"], 1, "neither a packed file nor a run"),
+        (["inspect", "runs/nope"], 1, "there is neither a packed file nor a run at runs/nope"),
+        (["inspect", str(model), "--checkpoint", "best"], 2, "--checkpoint is for runs"),
         (["inspect", str(tmp_path)], 1, "is not a run"),
+        (["pack", str(run), "-o", str(tmp_path)], 2, f"such as {tmp_path / 'model.safetensors'}"),
+        (["pack", str(run), "-o", str(one / "m")], 1, f"{one}: it is no folder"),
+        (["pack", str(run), "-o", str(one / "x" / "m")], 1, f"{one / 'x'}: it is no folder"),
         (["pack", str(tmp_path)], 1, "is not a run"),
         (["pack", str(run), "--checkpoint", "first"], 2, "first"),
         (["evaluate", str(model)], 2, "--corpus DIR"),
@@ -279,6 +322,19 @@ def test_mistakes_are_one_sentence(
         (["evaluate", str(model), "--text", str(one), "--chunk", "5"], 2, "--chunk"),
         (["evaluate", str(model), "--text", str(one), "--cache.size", "5"], 2, "--cache.size"),
         (["evaluate", str(run), "--text", str(one)], 2, "--text"),
+        (["evaluate", str(run), "--engine", "auto"], 2, "--engine is for packed files"),
+        (["evaluate", str(run), "--threads", "1"], 2, "--threads is for packed files"),
+        (["evaluate", str(model), "--text", str(one), "--split", "valid"], 2, "--split is for"),
+        (
+            ["evaluate", str(model), "--text", str(one), "--checkpoint", "last"],
+            2,
+            "--checkpoint is for runs",
+        ),
+        (
+            ["evaluate", str(model), "--corpus", str(corpus.path), "--checkpoint", "best"],
+            2,
+            "--checkpoint is for runs",
+        ),
         (["evaluate", "missing.safetensors", "--text", str(one)], 1, "there is no file"),
         (["account", str(told(shares=[1, 2]))], 1, "shares [1, 2] are not"),
         (["account", str(told(shares=[1, -2, 3]))], 1, "--shares"),

@@ -82,7 +82,7 @@ def test_a_temperature_near_0_takes_the_likeliest_word_too(lm: LM, temperature: 
     best = [lm.top_k("the", 1)[0].word]
     for seed in range(3):
         for more in ({}, {"top_k": 3}, {"top_p": 0.9}):
-            words = lm.generate("the", 1, temperature=temperature, seed=seed, **more)  # type: ignore[arg-type]
+            words = lm.generate("the", 1, temperature=temperature, seed=seed, **more)
             assert list(words) == best
 
 

@@ -28,6 +28,22 @@ def is_run(path: Path) -> bool:
     return (path / "recipe.yaml").is_file()
 
 
+def check_run(path: Path) -> None:
+    """Refuse a folder that is not that of a run."""
+    if not is_run(path):
+        raise RunError(f"{path} is not a run: it has no recipe.yaml ('micronet train' makes one)")
+
+
+def checkpoint_file(path: Path, checkpoint: Literal["best", "last"]) -> Path:
+    """Name a run's checkpoint, which must be there."""
+    file = path / f"{checkpoint}.safetensors"
+    if not file.is_file():
+        saved = checkpoint == "best" and (path / "last.safetensors").is_file()
+        advice = "take --checkpoint last" if saved else "has the run saved a checkpoint yet?"
+        raise RunError(f"{file} does not exist; {advice}")
+    return file
+
+
 def run_recipe(path: Path) -> Recipe:
     """Read a run's resolved recipe."""
     file = path / "recipe.yaml"
@@ -40,11 +56,16 @@ def run_recipe(path: Path) -> Recipe:
 
 def run_corpus(path: Path) -> tuple[Path, str]:
     """Tell where a run's corpus is, and its fingerprint."""
+    return run_input(path, "corpus")
+
+
+def run_input(path: Path, name: str) -> tuple[Path, str]:
+    """Tell where something that a run was made with is, and its fingerprint."""
     try:
-        reference = json.loads((path / "corpus.json").read_text("utf-8"))
+        reference = json.loads((path / f"{name}.json").read_text("utf-8"))
         return Path(os.path.normpath(path / reference["path"])), str(reference["fingerprint"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RunError(f"{path}/corpus.json cannot be read ({error}); restore it") from None
+        raise RunError(f"{path}/{name}.json cannot be read ({error}); restore it") from None
 
 
 def examine(
@@ -56,11 +77,7 @@ def examine(
     checkpoint: Literal["best", "last"] = "best",
 ) -> Target:
     """Describe the model of a run from what its checkpoint really holds."""
-    file = path / f"{checkpoint}.safetensors"
-    if not file.is_file():
-        saved = checkpoint == "best" and (path / "last.safetensors").is_file()
-        advice = "take --checkpoint last" if saved else "has the run saved a checkpoint yet?"
-        raise RunError(f"{file} does not exist; {advice}")
+    file = checkpoint_file(path, checkpoint)
     check_shares(shares, recipe.model)
     try:
         with safe_open(file, framework="numpy") as tensors:

@@ -10,6 +10,7 @@ PARTS = {
     "embedding.tables": "tables",
     "embedding.projections": "projections",
     "softmax.projections": "projections",
+    "softmax.tail_weight": "entries for other bins",
     "softmax": "softmax biases",
     "positions": "positions",
     "norm": "LayerNorm",

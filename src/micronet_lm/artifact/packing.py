@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from micronet_lm.accounting.runs import PREFIX, counted_shares, is_run, run_corpus, run_recipe
+from micronet_lm.accounting.runs import (
+    PREFIX,
+    check_run,
+    checkpoint_file,
+    counted_shares,
+    run_corpus,
+    run_recipe,
+)
 from micronet_lm.accounting.widths import widths
 from micronet_lm.artifact.accounted import target_of
 from micronet_lm.artifact.card import known_perplexity, make_card
@@ -19,6 +26,7 @@ from micronet_lm.artifact.packed_model import CacheParameters, Floats, PackedMod
 from micronet_lm.artifact.writer import write_packed
 from micronet_lm.config import Place, Recipe
 from micronet_lm.corpus import Corpus
+from micronet_lm.corpus.store import open_known
 from micronet_lm.errors import RunError
 
 Checkpoint = Literal["best", "last"]
@@ -26,8 +34,7 @@ Checkpoint = Literal["best", "last"]
 
 def model_of_run(path: Path, corpus: Corpus | None, checkpoint: Checkpoint = "best") -> PackedModel:
     """Read a run's checkpoint; the words are those of its corpus, none where that is not given."""
-    if not is_run(path):
-        raise RunError(f"{path} is not a run: it has no recipe.yaml ('micronet train' makes one)")
+    check_run(path)
     recipe = run_recipe(path)
     if corpus is not None and recipe.model.vocabulary != len(corpus.vocabulary):
         raise RunError(
@@ -53,16 +60,6 @@ def model_of_run(path: Path, corpus: Corpus | None, checkpoint: Checkpoint = "be
         activation_bits=bits,
         activations=activations,
     )
-
-
-def checkpoint_file(path: Path, checkpoint: Checkpoint) -> Path:
-    """Name a run's checkpoint, which must be there."""
-    file = path / f"{checkpoint}.safetensors"
-    if not file.is_file():
-        saved = checkpoint == "best" and (path / "last.safetensors").is_file()
-        advice = "take --checkpoint last" if saved else "has the run saved a checkpoint yet?"
-        raise RunError(f"{file} does not exist; {advice}")
-    return file
 
 
 class _Checkpoint:
@@ -134,8 +131,7 @@ def pack_run(
     `perplexities` by split are written into the card, beside the validation perplexity that the
     checkpoint itself tells, and `made_by`, the command that makes the model.
     """
-    if not is_run(path):
-        raise RunError(f"{path} is not a run: it has no recipe.yaml ('micronet train' makes one)")
+    check_run(path)
     recipe, own = run_recipe(path), corpus_of_run(path, corpus)
     model = model_of_run(path, own, checkpoint)
     shares = counted_shares(own.split("test"), recipe.model)
@@ -157,12 +153,4 @@ def pack_run(
 def corpus_of_run(path: Path, named: Path | None = None) -> Corpus:
     """Open the corpus that a run was made with, wherever it is now."""
     place, fingerprint = run_corpus(path)
-    if named is None and not place.is_dir():
-        raise RunError(f"the run's corpus is no longer at {place}; name it with --corpus")
-    corpus = Corpus.open(named or place)
-    if corpus.fingerprint != fingerprint:
-        raise RunError(
-            f"{corpus.path} is not the corpus of this run (fingerprint {corpus.fingerprint[:12]}, "
-            f"the run's is {fingerprint[:12]}); name the right one with --corpus"
-        )
-    return corpus
+    return open_known(named or place, fingerprint)

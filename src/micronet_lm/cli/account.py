@@ -9,17 +9,18 @@ from pathlib import Path
 from micronet_lm.accounting import Plan, Target, carry_out, choose_rules, count, describe, examine
 from micronet_lm.accounting.described import known_shares
 from micronet_lm.accounting.figure import check_form, plot
-from micronet_lm.accounting.runs import counted_shares, is_run, run_corpus, run_recipe
+from micronet_lm.accounting.runs import check_run, counted_shares, run_recipe
 from micronet_lm.accounting.summary import as_json, formulas_as_json
 from micronet_lm.accounting.target import FULL
 from micronet_lm.artifact import read_packed
 from micronet_lm.artifact.accounted import target_of
 from micronet_lm.artifact.card import card_shares
+from micronet_lm.artifact.packing import corpus_of_run
 from micronet_lm.cli.account_tables import print_account, print_formulas
 from micronet_lm.cli.parsers import add_parser
 from micronet_lm.config import PLACEMENTS, Recipe, load_recipe, merge_recipe, preset_names
 from micronet_lm.corpus import Corpus
-from micronet_lm.errors import ConfigError, CorpusError, RunError, UsageError
+from micronet_lm.errors import ConfigError, CorpusError, UsageError
 
 _EXAMPLE = """examples:
   micronet account paper/student --cache.size 2000
@@ -183,10 +184,9 @@ def _target(arguments: argparse.Namespace) -> Target:
     if path.is_file() or (path.suffix == ".safetensors" and not path.is_dir()):
         _refuse_plan(arguments, f"{path} is a packed file")
         return _packed_target(arguments, path)
-    if is_run(path):
-        return _run_target(arguments, path)
     if path.is_dir():
-        raise RunError(f"{path} is not a run: it has no recipe.yaml ('micronet train' makes one)")
+        check_run(path)
+        return _run_target(arguments, path)
     near = difflib.get_close_matches(name, preset_names(), n=1)
     hint = f" (did you mean '{near[0]}'?)" if near else ""
     raise UsageError(
@@ -226,7 +226,7 @@ def _run_target(arguments: argparse.Namespace, path: Path) -> Target:
         _refuse_plan(arguments, f"{path} is a quantized run")
     shares, origin = _given_shares(arguments), "given"
     if shares is None:
-        corpus = _corpus_of(path, arguments.corpus)
+        corpus = corpus_of_run(path, arguments.corpus)
         shares, origin = counted_shares(corpus.split("test"), recipe.model), _origin(corpus)
     return examine(path, recipe, shares, shares_from=origin, checkpoint=arguments.checkpoint)
 
@@ -250,23 +250,6 @@ def _packed_target(arguments: argparse.Namespace, path: Path) -> Target:
     if shares is None:
         shares, origin = known_shares(model.shape)
     return target_of(model, str(path), shares, shares_from=origin)
-
-
-def _corpus_of(run: Path, named: Path | None) -> Corpus:
-    """Open the corpus that a run was made with, wherever it is now."""
-    place, fingerprint = run_corpus(run)
-    if named is None and not place.is_dir():
-        raise RunError(
-            f"the run's corpus is no longer at {place}; name it with --corpus, or give the test "
-            "tokens of each bin with --shares"
-        )
-    corpus = Corpus.open(named or place)
-    if corpus.fingerprint != fingerprint:
-        raise RunError(
-            f"{corpus.path} is not the corpus of this run (fingerprint {corpus.fingerprint[:12]}, "
-            f"the run's is {fingerprint[:12]}); name the right one with --corpus"
-        )
-    return corpus
 
 
 def _origin(corpus: Corpus) -> str:

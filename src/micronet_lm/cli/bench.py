@@ -3,7 +3,7 @@
 import argparse
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +23,10 @@ _EXAMPLE = """examples:
   micronet bench model.safetensors
   micronet bench model.safetensors --engine numpy --seconds 5 --json
 """
-WARM = 4096
-"""Tokens that are read before streaming is measured, so that context and cache are full."""
+TEXT = 4096
+"""Tokens of the text that is scored, and at least so many are read before streaming is measured."""
+MOST = 1 << 16
+"""Tokens that are read at most before streaming is measured; a larger cache is not full then."""
 
 
 def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -35,8 +37,10 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         help="measure how fast a packed model runs here",
         description=(
             "Measure a packed model: opening it, streaming with the full next-word distribution "
-            "after every token, streaming with the 5 likeliest words, and scoring a text in "
-            "chunks. Contexts and cache are full; the text is random, common words more often."
+            "after every token, streaming with the 5 likeliest words, and scoring texts of "
+            f"{TEXT:,} tokens in chunks, each from its beginning. Streaming is measured with "
+            f"context and cache full, or after {MOST:,} tokens where the cache holds more than "
+            "that. The text is random, common words more often."
         ),
         epilog=_EXAMPLE,
     )
@@ -64,9 +68,11 @@ def _run(arguments: argparse.Namespace) -> int:
     lm = opened(arguments.model, arguments.engine)
     opening = time.perf_counter() - begin
     engine = lm.engine
-    ids = common_text(engine.vocabulary_size, WARM)
+    needed, read = tokens_to_read(json.loads(engine.metadata))
+    warm = common_text(engine.vocabulary_size, read)
     session = engine.start()
-    session.feed_many(ids)
+    session.feed_many(warm)
+    ids = warm[:TEXT]
 
     def distribution(token: int) -> None:
         session.feed(token)
@@ -87,6 +93,8 @@ def _run(arguments: argparse.Namespace) -> int:
         "kernels": getattr(engine, "kernels", None),
         "threads": arguments.threads,
         "open_seconds": opening,
+        "tokens_before": read,
+        "cache_full": read >= needed,
         "tokens_per_second": found,
         "microseconds_per_token": {name: 1e6 / speed for name, speed in found.items()},
     }
@@ -101,7 +109,16 @@ def _run(arguments: argparse.Namespace) -> int:
     console = Console()
     console.print(table)
     console.print(f"opened in {opening * 1e3:.1f} ms", highlight=False)
+    if read < needed:
+        console.print(f"streaming after {read:,} tokens: the cache was not full", highlight=False)
     return 0
+
+
+def tokens_to_read(metadata: Mapping[str, Any]) -> tuple[int, int]:
+    """Tokens that fill context and cache, and how many are read before streaming is measured."""
+    cache = metadata["cache"]
+    needed = metadata["model"]["context"] + (cache["size"] if cache else 0)
+    return needed, min(max(TEXT, needed), MOST)
 
 
 def common_text(vocabulary: int, tokens: int, seed: int = 0) -> NDArray[np.int64]:

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from micronet_lm.cli.evaluate_packed import evaluate_packed
 from micronet_lm.cli.packed import add_engine, add_threads, unknown_sentence
-from micronet_lm.cli.parsers import add_checkpoint, add_parser
+from micronet_lm.cli.parsers import Noted, add_checkpoint, add_parser, refuse_options
 from micronet_lm.config import merge_recipe
 from micronet_lm.corpus.splits import SPLITS
 from micronet_lm.errors import UsageError
@@ -48,7 +48,11 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         "target", type=Path, metavar="TARGET", help="a run's folder or a packed file"
     )
     parser.add_argument(
-        "--split", choices=SPLITS, default="valid", help="which text (default: %(default)s)"
+        "--split",
+        action=Noted,
+        choices=SPLITS,
+        default="valid",
+        help="which text (default: %(default)s)",
     )
     add_checkpoint(parser)
     parser.add_argument("--corpus", type=Path, metavar="DIR", help="where the corpus is now")
@@ -77,6 +81,7 @@ def _run(arguments: argparse.Namespace) -> int:
         return 0
     if arguments.text is not None:
         raise UsageError("--text is for packed files; 'micronet pack' makes one of a run")
+    refuse_options(arguments, "is for packed files; torch computes a run", "--engine", "--threads")
     for key in arguments.overrides:
         if not key.startswith("cache."):
             raise UsageError(f"'--{key}' is not an option here; only the cache can be changed")

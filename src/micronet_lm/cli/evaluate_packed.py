@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from micronet_lm.cli.packed import check_count, opened, unknown_share
+from micronet_lm.cli.parsers import refuse_options
 from micronet_lm.cli.score import read_text
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import CorpusError, UsageError
@@ -31,6 +32,9 @@ def evaluate_packed(arguments: argparse.Namespace) -> tuple[Evaluation, dict[str
         raise UsageError(
             "say what a packed file is evaluated on: --corpus DIR with --split, or --text FILE"
         )
+    refuse_options(arguments, "is for runs; a packed file holds one model", "--checkpoint")
+    if arguments.text is not None:
+        refuse_options(arguments, "is for a corpus; --text is one whole text", "--split")
     check_count("--threads", arguments.threads)
     lm = opened(arguments.target, arguments.engine)
     if arguments.text is not None:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from micronet_lm.cli.parsers import add_checkpoint, add_parser
+from micronet_lm.cli.parsers import add_checkpoint, add_parser, refuse_options
 from micronet_lm.cli.terminal import harmless
+from micronet_lm.errors import ArtifactError
 
 if TYPE_CHECKING:
     from micronet_lm.artifact.anatomy import Piece
@@ -43,6 +44,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     from micronet_lm.artifact import open_packed
+    from micronet_lm.artifact.accounted import part_bytes
     from micronet_lm.artifact.anatomy import by_part, left_in_fp32, pieces
     from micronet_lm.artifact.packing import model_of_run
 
@@ -50,15 +52,20 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.target.is_dir():
         model = model_of_run(arguments.target, None, arguments.checkpoint)
     else:
+        refuse_options(arguments, "is for runs; a packed file holds one model", "--checkpoint")
+        if not arguments.target.exists():
+            raise ArtifactError(
+                f"there is neither a packed file nor a run at {arguments.target}; 'micronet train' "
+                "makes a run, and 'micronet pack' a file of it"
+            )
         packed = open_packed(arguments.target)
         model, container = packed.model, packed.container
-        tensors = sum(part.bytes for part in container.parts.values())
-        words = container.parts["vocabulary"].bytes
+        words, weights = container.parts["vocabulary"].bytes, part_bytes(container)
         file = {
             "bytes": container.bytes,
-            "header": container.bytes - tensors,
+            "header": container.bytes - words - weights,
             "vocabulary": words,
-            "weights": tensors - words,
+            "weights": weights,
         }
     listed = pieces(model)
     report: dict[str, Any] = {

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from rich.console import Console
 
 from micronet_lm.cli.packed import DEFAULT, add_engine, opened
 from micronet_lm.cli.parsers import add_checkpoint, add_parser
+from micronet_lm.errors import UsageError
 from micronet_lm.progress import bar
 
 _EXAMPLE = """examples:
@@ -57,17 +59,19 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 def _run(arguments: argparse.Namespace) -> int:
     from micronet_lm.artifact.packing import pack_run
 
+    if arguments.out.is_dir():
+        raise UsageError(
+            f"-o {arguments.out} is a folder; name a file, such as {arguments.out / DEFAULT.name}"
+        )
     begin = time.perf_counter()
     given: dict[str, Any] = {
         "corpus": arguments.corpus,
         "checkpoint": arguments.checkpoint,
         "name": arguments.name,
     }
-    model = pack_run(arguments.target, arguments.out, **given)
+    measured = _measured(arguments, given) if arguments.measure else {}
+    model = pack_run(arguments.target, arguments.out, **given, perplexities=measured)
     seconds = time.perf_counter() - begin
-    if arguments.measure:
-        measured = _measured(arguments)
-        model = pack_run(arguments.target, arguments.out, **given, perplexities=measured)
     size = arguments.out.stat().st_size
     accounting = model.card["accounting"]["challenge"]
     if arguments.json:
@@ -85,14 +89,18 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _measured(arguments: argparse.Namespace) -> dict[str, float]:
-    from micronet_lm.artifact.packing import corpus_of_run
+def _measured(arguments: argparse.Namespace, given: dict[str, Any]) -> dict[str, float]:
+    """Measure the model in a file of its own: what is not measured never has the final name."""
+    from micronet_lm.artifact.packing import corpus_of_run, pack_run
     from micronet_lm.runtime.evaluation import evaluate_engine
 
-    corpus = corpus_of_run(arguments.target, arguments.corpus)
-    engine = opened(arguments.out, arguments.engine).engine
     found = {}
-    for split in dict.fromkeys(arguments.measure):
-        with bar(f"Evaluating {split}", total=None):
-            found[split] = evaluate_engine(engine, corpus.split(split)).perplexity
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / DEFAULT.name
+        pack_run(arguments.target, file, **given)
+        corpus = corpus_of_run(arguments.target, arguments.corpus)
+        engine = opened(file, arguments.engine).engine
+        for split in dict.fromkeys(arguments.measure):
+            with bar(f"Evaluating {split}", total=None):
+                found[split] = evaluate_engine(engine, corpus.split(split)).perplexity
     return found

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from micronet_lm.cli.parsers import Noted
 from micronet_lm.errors import UsageError
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
     """Add the choice of an engine."""
     parser.add_argument(
         "--engine",
+        action=Noted,
         choices=["auto", "native", "numpy"],
         default="auto",
         help="what computes; auto takes native where it is built (default: %(default)s)",
@@ -44,6 +46,7 @@ def add_threads(parser: argparse.ArgumentParser) -> None:
     """Add the number of threads."""
     parser.add_argument(
         "--threads",
+        action=Noted,
         type=int,
         default=1,
         metavar="N",
@@ -65,8 +68,8 @@ def warn_of_unknown_words(lm: "LM", text: str) -> None:
         named = ", ".join(map(repr, distinct[:SHOWN])) + (", ..." if distinct[SHOWN:] else "")
         number = len(lm.encoder.tokenizer.tokens(text))
         sys.stderr.write(
-            f"micronet: {len(unknown)} of {number} tokens are not in the model's vocabulary and are "
-            f"read as <unk>: {named}\n"
+            f"micronet: {len(unknown)} of {number} tokens are not in the model's vocabulary and "
+            f"are read as <unk>: {named}\n"
         )
 
 

@@ -1,7 +1,7 @@
 """How the parser of a verb is made: the same for all of them."""
 
 import argparse
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from micronet_lm.errors import UsageError
 
@@ -12,6 +12,28 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise what argparse would print with its usage."""
         raise UsageError(f"{message}; see {self.prog} --help")
+
+
+class Noted(argparse.Action):
+    """An option whose having been given is noted, so that it is never ignored in silence."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Store the value, and that it was given."""
+        setattr(namespace, self.dest, values)
+        namespace.noted = {*getattr(namespace, "noted", ()), option_string}
+
+
+def refuse_options(arguments: argparse.Namespace, why: str, *options: str) -> None:
+    """Refuse `Noted` options that mean nothing here; `why` completes the sentence."""
+    for option in options:
+        if option in getattr(arguments, "noted", ()):
+            raise UsageError(f"{option} {why}")
 
 
 def add_parser(
@@ -39,6 +61,7 @@ def add_checkpoint(parser: argparse.ArgumentParser) -> None:
     """Add the choice between a run's checkpoints."""
     parser.add_argument(
         "--checkpoint",
+        action=Noted,
         choices=["best", "last"],
         default="best",
         help="which of the run's checkpoints (default: %(default)s)",

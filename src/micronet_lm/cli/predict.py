@@ -15,7 +15,8 @@ _EXAMPLE = """examples:
   micronet predict "the cat sat on the" -m model.safetensors
   micronet predict "the cat sat on the" --prefix ma -k 3 --json
 
-An empty text asks for the first word of a line.
+An empty text asks for the first word of a line. A model with a cache gives a share of the
+probability, its λ, to words of the text so far, also where the text has only a few.
 """
 
 

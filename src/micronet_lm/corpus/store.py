@@ -11,7 +11,7 @@ from micronet_lm.corpus.npy import npy_header
 from micronet_lm.corpus.splits import SPLITS
 from micronet_lm.corpus.tokenizers import TOKENIZERS, Tokenizer, tokenizer
 from micronet_lm.corpus.vocabulary import Ids, Vocabulary
-from micronet_lm.errors import CorpusError
+from micronet_lm.errors import CorpusError, RunError
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -80,6 +80,19 @@ class Corpus:
     def decode(self, ids: ArrayLike) -> str:
         """Turn ids into text; an id outside the vocabulary is refused."""
         return self.tokenizer.join(self.vocabulary.decode(ids))
+
+
+def open_known(place: Path, fingerprint: str) -> Corpus:
+    """Open the corpus that a run was made with, where it is now; another one is refused."""
+    if not place.is_dir():
+        raise RunError(f"the run's corpus is no longer at {place}; name it with --corpus")
+    corpus = Corpus.open(place)
+    if corpus.fingerprint != fingerprint:
+        raise RunError(
+            f"{place} is not the corpus of this run (fingerprint {corpus.fingerprint[:12]}, "
+            f"the run's is {fingerprint[:12]}); name the right one with --corpus"
+        )
+    return corpus
 
 
 def _open_split(folder: Path, split: str, manifest: Manifest, vocabulary: Vocabulary) -> Ids:

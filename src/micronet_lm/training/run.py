@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
-from micronet_lm.config import Recipe, changed_keys, dump_recipe, parse_recipe
+from micronet_lm.accounting.runs import check_run, run_input, run_recipe
+from micronet_lm.config import Recipe, changed_keys, dump_recipe
 from micronet_lm.corpus import Corpus
-from micronet_lm.errors import ConfigError, RunError
+from micronet_lm.corpus.store import open_known
+from micronet_lm.errors import RunError
 from micronet_lm.files import locked, write_text
 from micronet_lm.model import LanguageModel
 from micronet_lm.training.checkpoint import (
@@ -68,12 +68,8 @@ class Run:
     @classmethod
     def open(cls, path: Path) -> "Run":
         """Open a folder that a training run has begun."""
-        run = cls(path)
-        if not run.recipe_file.is_file():
-            raise RunError(
-                f"{path} is not a run: it has no recipe.yaml ('micronet train' makes one)"
-            )
-        return run
+        check_run(path)
+        return cls(path)
 
     def check_folder(self) -> None:
         """Refuse a place where there can be no folder, before any work is done for it."""
@@ -175,37 +171,17 @@ class Run:
 
     def recipe(self) -> Recipe:
         """Read the run's resolved recipe."""
-        try:
-            tree = yaml.safe_load(self.recipe_file.read_text(encoding="utf-8"))
-            return parse_recipe(tree, origin="its recipe")
-        except (yaml.YAMLError, UnicodeDecodeError, ConfigError) as error:
-            why = " ".join(str(error).split())
-            raise RunError(f"{self.recipe_file} is damaged ({why}); restore it") from None
+        return run_recipe(self.path)
 
     def corpus(self, path: Path | None = None) -> Corpus:
         """Open the corpus that the run was made with, wherever it is now."""
         own = self.input("corpus")
-        place, fingerprint = path or own.path, own.fingerprint
-        if not place.is_dir():
-            raise RunError(f"the run's corpus is no longer at {place}; name it with --corpus")
-        corpus = Corpus.open(place)
-        if corpus.fingerprint != fingerprint:
-            raise RunError(
-                f"{place} is not the corpus of this run (fingerprint {corpus.fingerprint[:12]}, "
-                f"the run's is {fingerprint[:12]}); name the right one with --corpus"
-            )
-        return corpus
+        return open_known(path or own.path, own.fingerprint)
 
     def input(self, name: str) -> Input:
         """Read what the run was made with, from `corpus.json` or another file of its kind."""
-        try:
-            reference: dict[str, Any] = json.loads((self.path / f"{name}.json").read_text("utf-8"))
-            path = Path(os.path.normpath(self.path / reference["path"]))
-            return Input(path=path, fingerprint=str(reference["fingerprint"]))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise RunError(
-                f"{self.path}/{name}.json cannot be read ({error}); restore it"
-            ) from None
+        path, fingerprint = run_input(self.path, name)
+        return Input(path=path, fingerprint=fingerprint)
 
     def model(self, which: Literal["best", "last"] = "best") -> LanguageModel:
         """Build the run's model with the weights of a checkpoint."""
