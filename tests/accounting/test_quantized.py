@@ -128,8 +128,8 @@ def test_a_scaled_operand_keeps_its_integers(tmp_path: Path) -> None:
             "theta": hidden,
             "similarities": Fraction(similarities * 8 * bits, 32),
         }
-        assert (found["queries"].adds, found["theta"].adds) == (0, 0)
-        assert (found["scores"].adds, found["similarities"].adds) == (scores * 2, similarities * 7)
+        assert [found["queries"].adds, found["theta"].adds] == [0, 0]
+        assert [found["scores"].adds, found["similarities"].adds] == [scores * 2, similarities * 7]
         # Products of 9-bit integers have 17 bits; each level of an adder tree has one bit more.
         tree = count(target, challenge(tree=True))
         adds = [row(tree, *rows[name]).adds for name in ("scores", "similarities")]
