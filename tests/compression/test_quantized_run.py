@@ -117,6 +117,11 @@ def test_one_step_of_the_paper_and_none(
     assert evaluate(model, corpus.split("valid")).perplexity == calibrated
     assert main(verb(source, tmp_path / "none", "--steps", "0")) == 0  # a result may be replaced
     assert "Calibrated." in capsys.readouterr().out
+    weights = ["--places", "none", "--quantize.bias_bits", "32"]
+    assert main(verb(source, tmp_path / "weights", *weights)) == 0
+    held = read_checkpoint(tmp_path / "weights" / "best.safetensors").part("model")
+    assert not any(name.startswith("activations.") for name in held)
+    assert held["blocks.0.inner.bias"].dtype == torch.float32
     assert main(verb(source, tmp_path / "text", "--recipe", "paper/quantized-text")) == 0
     held = read_checkpoint(tmp_path / "text" / "best.safetensors").part("model")
     assert held["embedding.tables.1"].dtype == torch.float32
@@ -146,7 +151,7 @@ def test_training_pays_at_few_bits(tmp_path: Path, source: Run, corpus: Corpus) 
 
 
 @pytest.mark.parametrize(
-    "more", [[], ["--learned"], ["--train.sampling", "stream", "--places", "text"]], ids=str
+    "more", [[], ["--learned", "--train.sampling", "stream", "--places", "text"]], ids=str
 )
 def test_killed_and_resumed_gives_the_same_bits(
     tmp_path: Path, source: Run, more: list[str]

@@ -55,8 +55,9 @@ class QuantizationAware(Plugin):
         with torch.no_grad():
             for name, quantizer in self._quantizers.of_weights().items():
                 quantizer.follow(model.get_parameter(name))
-        everybody = self._processes.gather(self._tracker.take().unsqueeze(0))
-        self._tracker.follow(everybody.amax(dim=0), 1 - self._config.decay)
+        if self._quantizers.of_activations():
+            everybody = self._processes.gather(self._tracker.take().unsqueeze(0))
+            self._tracker.follow(everybody.amax(dim=0), 1 - self._config.decay)
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the masks; ranges and steps are the model's."""

@@ -31,7 +31,7 @@ class RangeTracker:
     def take(self) -> Tensor:
         """Return the largest magnitudes since the last call, all places in one line."""
         taken, self._largest = self._largest, self._nothing()
-        return torch.cat([taken[place] for place in self._quantizers] or [torch.empty(0)])
+        return torch.cat([taken[place] for place in self._quantizers])
 
     @torch.no_grad()
     def follow(self, largest: Tensor, rate: float) -> None:
@@ -40,9 +40,7 @@ class RangeTracker:
         A quantizer that nothing came to stays as it is.
         """
         sizes = [len(quantizers.ranges) for quantizers in self._quantizers.values()]
-        for quantizers, seen in zip(
-            self._quantizers.values(), largest.split(sizes) if sizes else (), strict=True
-        ):
+        for quantizers, seen in zip(self._quantizers.values(), largest.split(sizes), strict=True):
             moved = torch.lerp(quantizers.ranges, seen, rate)
             quantizers.set_ranges(torch.where(seen == _UNSEEN, quantizers.ranges, moved))
 

@@ -93,7 +93,11 @@ class Cache(nn.Module):
         every = torch.cat([past.words, words], dim=1)
         size = log_softmax.shape[-1]
         cache = recalled_words(self.theta * hidden, hidden, every, past.states, self.size, size)
-        return self._mix(log_softmax, cache.log(), empty=not past.words.shape[1])
+        # The cache knows hundreds of words of many thousands: only theirs are mixed.
+        known = every.unique()  # (U)
+        mixed = self._mix(log_softmax[..., known], cache[..., known].log(), empty=False)
+        mixed = (log_softmax + F.logsigmoid(-self.free_lam)).index_copy(-1, known, mixed)
+        return mixed if past.words.shape[1] else _unmixed_first(log_softmax, mixed)
 
     def remember(self, memory: Memory | None, hidden: Tensor, words: Tensor) -> Memory:
         """Return what is remembered after `words` (B, T) turned out to follow `hidden`."""
@@ -107,7 +111,7 @@ class Cache(nn.Module):
         mixed = torch.logaddexp(
             log_softmax + F.logsigmoid(-self.free_lam), log_cache + F.logsigmoid(self.free_lam)
         )
-        return torch.cat([log_softmax[:, :1], mixed[:, 1:]], dim=1) if empty else mixed
+        return _unmixed_first(log_softmax, mixed) if empty else mixed
 
 
 def _or_nothing(memory: Memory | None, hidden: Tensor) -> Memory:
@@ -117,3 +121,8 @@ def _or_nothing(memory: Memory | None, hidden: Tensor) -> Memory:
     batch, _, width = hidden.shape
     words = torch.empty(batch, 0, dtype=torch.long, device=hidden.device)
     return Memory(states=hidden.detach().new_empty(batch, 0, width), words=words)
+
+
+def _unmixed_first(log_softmax: Tensor, mixed: Tensor) -> Tensor:
+    """Put P_softmax in the first token's place: the cache of a text's first token is empty."""
+    return torch.cat([log_softmax[:, :1], mixed[:, 1:]], dim=1)
