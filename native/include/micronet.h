@@ -15,7 +15,8 @@
  *
  * Errors: every function that can fail returns a status and, where `error` is not NULL, fills in a
  * sentence. Nothing is thrown, nothing exits, nothing is kept in global variables. After an error the
- * model and the session are as they were before the call.
+ * model and the session are as they were before the call; only a mn_session_feed_many that runs out of
+ * memory may have read a part of its words, which mn_session_tokens tells.
  *
  * Threads: a model may be used by several threads at once, a session by one at a time. A model must
  * outlive its sessions. A mapped file must not be cut short while it is open: no program can read it then.
