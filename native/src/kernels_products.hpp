@@ -1,0 +1,264 @@
+// Matrices in panels times states; see kernels.hpp.
+#pragma once
+
+#include "kernels_common.hpp"
+
+namespace {
+
+constexpr int64_t kAhead = 8192;  // bytes that are fetched before they are needed
+
+
+// A tile of PANELS panels and TOKENS tokens, its sums in registers. `Math` tells what is summed.
+template <class Math, int PANELS, int TOKENS>
+inline void tile(const typename Math::Weight* w, int64_t panel_size, int64_t steps,
+                 const typename Math::Input* x, int64_t x_stride, typename Math::Output* out,
+                 int64_t out_stride) {
+  typename Math::Sum sums[PANELS][TOKENS];
+  MICRONET_UNROLL
+  for (int p = 0; p < PANELS; ++p) {
+    MICRONET_UNROLL
+    for (int t = 0; t < TOKENS; ++t) sums[p][t] = Math::zero();
+  }
+  for (int64_t c = 0; c < steps; ++c) {
+    typename Math::Column column[PANELS];
+    MICRONET_UNROLL
+    for (int p = 0; p < PANELS; ++p) column[p] = Math::load(w + p * panel_size + c * Math::kStep);
+    MICRONET_UNROLL
+    for (int t = 0; t < TOKENS; ++t) {
+      const typename Math::Value value = Math::broadcast(x + t * x_stride + c * Math::kColumns);
+      MICRONET_UNROLL
+      for (int p = 0; p < PANELS; ++p) sums[p][t] = Math::multiply_add(sums[p][t], column[p], value);
+    }
+  }
+  MICRONET_UNROLL
+  for (int p = 0; p < PANELS; ++p) {
+    MICRONET_UNROLL
+    for (int t = 0; t < TOKENS; ++t) Math::store(out + t * out_stride + p * kLanes, sums[p][t]);
+  }
+}
+
+// The tokens that are left over, fewer than TOKENS.
+template <class Math, int TOKENS>
+inline void rest(const typename Math::Weight* w, int64_t panel_size, int64_t steps,
+                 const typename Math::Input* x, int64_t x_stride, int64_t tokens,
+                 typename Math::Output* out, int64_t out_stride) {
+  if constexpr (TOKENS > 0) {
+    if (tokens == TOKENS) {
+      tile<Math, 1, TOKENS>(w, panel_size, steps, x, x_stride, out, out_stride);
+    } else {
+      rest<Math, TOKENS - 1>(w, panel_size, steps, x, x_stride, tokens, out, out_stride);
+    }
+  }
+}
+
+// One panel and one or two tokens, as fast as the weights come from memory: they are read in their
+// order, and WAYS columns have sums of their own, to hide latency. Only for integers, whose sums do
+// not depend on the order.
+template <class Math, int TOKENS, int WAYS>
+inline void stream(const typename Math::Weight* w, int64_t steps, const typename Math::Input* x, int64_t x_stride,
+                   typename Math::Output* out, int64_t out_stride) {
+  typename Math::Sum sums[TOKENS][WAYS];
+  MICRONET_UNROLL
+  for (int t = 0; t < TOKENS; ++t) {
+    MICRONET_UNROLL
+    for (int i = 0; i < WAYS; ++i) sums[t][i] = Math::zero();
+  }
+  int64_t c = 0;
+  for (; c + WAYS <= steps; c += WAYS) {
+    MICRONET_UNROLL
+    for (int i = 0; i < WAYS; ++i) {
+      const auto* place = w + (c + i) * Math::kStep;
+      if (i * sizeof(*place) * Math::kStep % 64 == 0) __builtin_prefetch(place + kAhead / sizeof(*place));
+      const typename Math::Column column = Math::load(place);
+      MICRONET_UNROLL
+      for (int t = 0; t < TOKENS; ++t)
+        sums[t][i] = Math::multiply_add(sums[t][i], column, Math::broadcast(x + t * x_stride + (c + i) * Math::kColumns));
+    }
+  }
+  for (; c < steps; ++c) {
+    const typename Math::Column column = Math::load(w + c * Math::kStep);
+    MICRONET_UNROLL
+    for (int t = 0; t < TOKENS; ++t)
+      sums[t][0] = Math::multiply_add(sums[t][0], column, Math::broadcast(x + t * x_stride + c * Math::kColumns));
+  }
+  MICRONET_UNROLL
+  for (int t = 0; t < TOKENS; ++t) {
+    MICRONET_UNROLL
+    for (int i = 1; i < WAYS; ++i) sums[t][0] = Math::add(sums[t][0], sums[t][i]);
+    Math::store(out + t * out_stride, sums[t][0]);
+  }
+}
+
+// The same for very narrow matrices: the tokens' values stay in registers from panel to panel.
+template <class Math, int TOKENS, int STEPS>
+inline void narrow(const typename Math::Weight* w, int64_t panels, const typename Math::Input* x, int64_t x_stride,
+                   typename Math::Output* out, int64_t out_stride) {
+  typename Math::Value values[TOKENS][STEPS];
+  for (int t = 0; t < TOKENS; ++t)
+    for (int c = 0; c < STEPS; ++c) values[t][c] = Math::broadcast(x + t * x_stride + c * Math::kColumns);
+  for (int64_t p = 0; p < panels; ++p) {
+    typename Math::Sum sums[TOKENS];
+    MICRONET_UNROLL
+    for (int t = 0; t < TOKENS; ++t) sums[t] = Math::zero();
+    MICRONET_UNROLL
+    for (int c = 0; c < STEPS; ++c) {
+      const auto* place = w + (p * STEPS + c) * Math::kStep;
+      __builtin_prefetch(place + kAhead / sizeof(*place));
+      const typename Math::Column column = Math::load(place);
+      MICRONET_UNROLL
+      for (int t = 0; t < TOKENS; ++t) sums[t] = Math::multiply_add(sums[t], column, values[t][c]);
+    }
+    MICRONET_UNROLL
+    for (int t = 0; t < TOKENS; ++t) Math::store(out + t * out_stride + p * kLanes, sums[t]);
+  }
+}
+
+// Integers for one token, or for one as two halves.
+template <class Math, int TOKENS, int WAYS>
+void streamed(const typename Math::Weight* w, int64_t panels, int64_t steps, const typename Math::Input* x,
+              int64_t x_stride, typename Math::Output* out, int64_t out_stride) {
+  if (steps == 1) return narrow<Math, TOKENS, 1>(w, panels, x, x_stride, out, out_stride);
+  if (steps == 2) return narrow<Math, TOKENS, 2>(w, panels, x, x_stride, out, out_stride);
+  for (int64_t p = 0; p < panels; ++p)
+    stream<Math, TOKENS, WAYS>(w + p * steps * Math::kStep, steps, x, x_stride, out + p * kLanes, out_stride);
+}
+
+template <class Math>
+void products(const typename Math::Weight* w, int64_t panels, int64_t steps,
+              const typename Math::Input* x, int64_t x_stride, int64_t tokens,
+              typename Math::Output* out, int64_t out_stride) {
+  const int64_t panel_size = steps * Math::kStep;
+  constexpr int kWide = Math::kPanels;  // panels at once for one token: enough sums to hide latency
+  int64_t p = 0;
+  if constexpr (Math::kExactSums) {
+    if (tokens == 1) return streamed<Math, 1, 4>(w, panels, steps, x, x_stride, out, out_stride);
+    if (tokens == 2) return streamed<Math, 2, 2>(w, panels, steps, x, x_stride, out, out_stride);
+  }
+  if (tokens == 1) {
+    for (; p + kWide <= panels; p += kWide)
+      tile<Math, kWide, 1>(w + p * panel_size, panel_size, steps, x, x_stride, out + p * kLanes,
+                           out_stride);
+  } else if (tokens == 2) {
+    constexpr int kHalf = kWide > 1 ? kWide / 2 : 1;
+    for (; p + kHalf <= panels; p += kHalf)
+      tile<Math, kHalf, 2>(w + p * panel_size, panel_size, steps, x, x_stride, out + p * kLanes,
+                           out_stride);
+  }
+  for (; p < panels; ++p) {
+    const auto* panel = w + p * panel_size;
+    int64_t t = 0;
+    for (; t + Math::kTokens <= tokens; t += Math::kTokens)
+      tile<Math, 1, Math::kTokens>(panel, panel_size, steps, x + t * x_stride, x_stride,
+                                   out + t * out_stride + p * kLanes, out_stride);
+    rest<Math, Math::kTokens - 1>(panel, panel_size, steps, x + t * x_stride, x_stride, tokens - t,
+                                  out + t * out_stride + p * kLanes, out_stride);
+  }
+}
+
+// Integers times integers.
+template <class S, class W>
+struct Integers {
+  using Weight = W;
+  using Input = int16_t;
+  using Output = int32_t;
+  using Sum = typename S::I;
+  using Column = typename S::P;
+  using Value = typename S::B;
+  static constexpr bool kExactSums = true;
+  static constexpr int kStep = 32, kColumns = 2, kTokens = S::kIntTokens, kPanels = S::kStepPanels;
+  static Sum zero() { return S::zero_i(); }
+  static Column load(const W* w) { return S::load_pairs(w); }
+  static Value broadcast(const int16_t* x) { return S::pair(x); }
+  static Sum multiply_add(Sum sum, Column w, Value x) { return S::madd(sum, w, x); }
+  static Sum add(Sum a, Sum b) { return S::add(a, b); }
+  static void store(int32_t* out, Sum sum) { S::store(out, sum); }
+};
+
+// Floats times floats.
+template <class S>
+struct Floats {
+  using Weight = float;
+  using Input = float;
+  using Output = float;
+  using Sum = typename S::F;
+  using Column = typename S::F;
+  using Value = typename S::F;
+  static constexpr bool kExactSums = false;
+  static constexpr int kStep = 16, kColumns = 1, kTokens = S::kFloatTokens, kPanels = S::kStepPanels;
+  static Sum zero() { return S::zero_f(); }
+  static Column load(const float* w) { return S::load(w); }
+  static Value broadcast(const float* x) { return S::set_f(*x); }
+  static Sum multiply_add(Sum sum, Column w, Value x) { return S::fma(w, x, sum); }
+  static void store(float* out, Sum sum) { S::store(out, sum); }
+};
+
+// Integers times floats.
+template <class S, class W>
+struct Mixed {
+  using Weight = W;
+  using Input = float;
+  using Output = float;
+  using Sum = typename S::F;
+  struct Column { typename S::F even, odd; };
+  struct Value { typename S::F even, odd; };
+  static constexpr bool kExactSums = false;
+  static constexpr int kStep = 32, kColumns = 2, kTokens = 2, kPanels = 2;
+  static Sum zero() { return S::zero_f(); }
+  static Column load(const W* w) {
+    const typename S::P pairs = S::load_pairs(w);
+    return {S::to_float(S::even(pairs)), S::to_float(S::odd(pairs))};
+  }
+  static Value broadcast(const float* x) { return {S::set_f(x[0]), S::set_f(x[1])}; }
+  static Sum multiply_add(Sum sum, Column w, Value x) {
+    return S::fma(w.odd, x.odd, S::fma(w.even, x.even, sum));
+  }
+  static void store(float* out, Sum sum) { S::store(out, sum); }
+};
+
+// Anything times floats, summed in double.
+template <class S, class W>
+struct Exact {
+  using Weight = W;
+  using Input = float;
+  using Output = double;
+  using Sum = Wide<S>;
+  struct Column { Wide<S> even, odd; };
+  struct Value { typename S::D even, odd; };
+  static constexpr bool kExactSums = false;
+  static constexpr int kStep = 32, kColumns = 2, kTokens = 2, kPanels = 1;
+  static Sum zero() { return {S::zero_d(), S::zero_d()}; }
+  static Column load(const W* w) {
+    const typename S::P pairs = S::load_pairs(w);
+    return {widen<S>(S::even(pairs)), widen<S>(S::odd(pairs))};
+  }
+  static Value broadcast(const float* x) { return {S::set_d(x[0]), S::set_d(x[1])}; }
+  static Sum multiply_add(Sum sum, Column w, Value x) {
+    return wide_fma<S>(w.odd, x.odd, wide_fma<S>(w.even, x.even, sum));
+  }
+  static void store(double* out, Sum sum) {
+    S::store(out, sum.low);
+    S::store(out + 8, sum.high);
+  }
+};
+
+template <class S>
+struct Exact<S, float> {
+  using Weight = float;
+  using Input = float;
+  using Output = double;
+  using Sum = Wide<S>;
+  using Column = Wide<S>;
+  using Value = typename S::D;
+  static constexpr bool kExactSums = false;
+  static constexpr int kStep = 16, kColumns = 1, kTokens = 2, kPanels = 2;
+  static Sum zero() { return {S::zero_d(), S::zero_d()}; }
+  static Column load(const float* w) { return widen<S>(S::load(w)); }
+  static Value broadcast(const float* x) { return S::set_d(*x); }
+  static Sum multiply_add(Sum sum, Column w, Value x) { return wide_fma<S>(w, x, sum); }
+  static void store(double* out, Sum sum) {
+    S::store(out, sum.low);
+    S::store(out + 8, sum.high);
+  }
+};
+
+}  // namespace

@@ -1,0 +1,141 @@
+// From sums to values, LayerNorm and quantizers; see kernels.hpp.
+#pragma once
+
+#include "kernels_common.hpp"
+
+namespace {
+
+// Calls compute(first row) for each 16 rows and stores the result, cut off at `rows`.
+template <class S, class Compute>
+inline void each_panel(int64_t rows, float* out, Compute compute) {
+  int64_t r = 0;
+  for (; r + kLanes <= rows; r += kLanes) S::store(out + r, compute(r));
+  if (r < rows) {
+    float last[kLanes];
+    S::store(last, compute(r));
+    for (int64_t i = r; i < rows; ++i) out[i] = last[i - r];
+  }
+}
+
+template <class S>
+inline typename S::F steps_at(const float* steps, int64_t stride, int64_t row) {
+  return stride ? S::load(steps + row) : S::set_f(steps[0]);
+}
+
+template <class S>
+void finish_i32(const int32_t* sums, int64_t rows, const float* steps, int64_t stride, float factor,
+                const float* bias, float* out) {
+  each_panel<S>(rows, out, [&](int64_t r) {
+    const auto scale = S::mul(steps_at<S>(steps, stride, r), S::set_f(factor));
+    return S::fma(S::to_float(S::load(sums + r)), scale, bias ? S::load(bias + r) : S::zero_f());
+  });
+}
+
+template <class S>
+void finish_split(const int32_t* high, const int32_t* low, int64_t rows, const float* steps,
+                  int64_t stride, float high_factor, float low_factor, const float* bias,
+                  float* out) {
+  each_panel<S>(rows, out, [&](int64_t r) {
+    const auto large = S::mul(S::to_float(S::load(high + r)), S::set_f(high_factor));
+    const auto both = S::fma(S::to_float(S::load(low + r)), S::set_f(low_factor), large);
+    return S::fma(both, steps_at<S>(steps, stride, r), bias ? S::load(bias + r) : S::zero_f());
+  });
+}
+
+template <class S>
+void finish_f32(const float* sums, int64_t rows, const float* steps, int64_t stride,
+                const float* bias, float* out) {
+  each_panel<S>(rows, out, [&](int64_t r) {
+    auto value = S::load(sums + r);
+    if (steps) value = S::mul(value, steps_at<S>(steps, stride, r));
+    return bias ? S::add(value, S::load(bias + r)) : value;
+  });
+}
+
+template <class S>
+inline typename S::F scaled_sum(Wide<S> sum, Wide<S> scale, const float* bias) {
+  if (!bias) return S::narrow(S::mul(sum.low, scale.low), S::mul(sum.high, scale.high));
+  const Wide<S> b = widen<S>(S::load(bias));
+  return S::narrow(S::add(S::mul(sum.low, scale.low), b.low),
+                   S::add(S::mul(sum.high, scale.high), b.high));
+}
+
+template <class S>
+void finish_i32_exact(const int32_t* sums, int64_t rows, const float* steps, int64_t stride,
+                      double factor, const float* bias, float* out) {
+  each_panel<S>(rows, out, [&](int64_t r) {
+    Wide<S> scale = widen<S>(steps_at<S>(steps, stride, r));
+    scale = {S::mul(scale.low, S::set_d(factor)), S::mul(scale.high, S::set_d(factor))};
+    return scaled_sum<S>(widen<S>(S::load(sums + r)), scale, bias ? bias + r : nullptr);
+  });
+}
+
+template <class S>
+void finish_f64(const double* sums, int64_t rows, const float* steps, int64_t stride,
+                const float* bias, float* out) {
+  each_panel<S>(rows, out, [&](int64_t r) {
+    const Wide<S> sum = {S::load(sums + r), S::load(sums + r + 8)};
+    const auto scale = steps ? steps_at<S>(steps, stride, r) : S::set_f(1.0f);
+    return scaled_sum<S>(sum, widen<S>(scale), bias ? bias + r : nullptr);
+  });
+}
+
+
+
+template <class S>
+void layer_norm(const float* x, int64_t n, const float* gain, const float* bias, float* out) {
+  Wide<S> sum = {S::zero_d(), S::zero_d()};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const Wide<S> v = widen<S>(S::load(x + i));
+    sum = {S::add(sum.low, v.low), S::add(sum.high, v.high)};
+  }
+  double total = S::sum(S::add(sum.low, sum.high));
+  for (; i < n; ++i) total += double(x[i]);
+  const double mean = total / double(n);
+
+  Wide<S> squares = {S::zero_d(), S::zero_d()};
+  const auto center = S::set_d(mean);
+  for (i = 0; i + kLanes <= n; i += kLanes) {
+    Wide<S> v = widen<S>(S::load(x + i));
+    v = {S::sub(v.low, center), S::sub(v.high, center)};
+    squares = {S::fma(v.low, v.low, squares.low), S::fma(v.high, v.high, squares.high)};
+  }
+  double variance = S::sum(S::add(squares.low, squares.high));
+  for (; i < n; ++i) variance += (double(x[i]) - mean) * (double(x[i]) - mean);
+  const double inverse = 1.0 / __builtin_sqrt(variance / double(n) + 1e-5);
+
+  const auto scale = S::set_d(inverse);
+  for (i = 0; i + kLanes <= n; i += kLanes) {
+    const Wide<S> v = widen<S>(S::load(x + i)), g = widen<S>(S::load(gain + i)),
+                  b = widen<S>(S::load(bias + i));
+    S::store(out + i,
+             S::narrow(S::add(S::mul(S::mul(S::sub(v.low, center), scale), g.low), b.low),
+                       S::add(S::mul(S::mul(S::sub(v.high, center), scale), g.high), b.high)));
+  }
+  for (; i < n; ++i) out[i] = float((double(x[i]) - mean) * inverse * double(gain[i]) + double(bias[i]));
+}
+
+template <class S>
+void quantize(const float* x, int64_t n, float inverse, float limit, float step, int16_t* integers,
+              float* values) {
+  for (int64_t i = 0; i < n; i += kLanes) {
+    float last[kLanes] = {};
+    const float* from = x + i;
+    if (i + kLanes > n) {
+      for (int64_t j = i; j < n; ++j) last[j - i] = x[j];
+      from = last;
+    }
+    auto v = S::mul(S::load(from), S::set_f(inverse));
+    v = S::min(S::max(v, S::set_f(-limit)), S::set_f(limit));  // NaN becomes −limit
+    auto rounded = S::round(v);
+    S::store_narrow(integers + i, rounded);
+    S::store(values + i, S::mul(S::to_float(rounded), S::set_f(step)));
+    for (int64_t j = n; j < i + kLanes; ++j) {
+      integers[j] = 0;
+      values[j] = 0;
+    }
+  }
+}
+
+}  // namespace
