@@ -32,7 +32,7 @@ using Integers = nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>;
 [[noreturn]] void raise(const mn_error& error, const std::string& path = "") {
   const bool file = !path.empty() && (error.status == MN_ERROR_FILE || error.status == MN_ERROR_FORMAT);
   const nb::object type = nb::module_::import_("micronet_lm.errors").attr(file ? "ArtifactError" : "InferenceError");
-  const std::string message = file && error.status == MN_ERROR_FORMAT ? path + ": " + error.message : error.message;
+  const std::string message = file && error.status == MN_ERROR_FORMAT ? path + " cannot be used: " + error.message : error.message;
   PyErr_SetString(type.ptr(), message.c_str());
   throw nb::python_error();
 }

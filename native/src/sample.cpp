@@ -33,7 +33,7 @@ int32_t Session::sample(double u, double temperature, int64_t top, double share)
   if (top < 0) fail(MN_ERROR_ARGUMENT, "top_k is %lld; give 0 for all words, or more", static_cast<long long>(top));
   if (!(share > 0 && share <= 1)) fail(MN_ERROR_ARGUMENT, "top_p is %g; give a share above 0 and up to 1", share);
   const int64_t words = model_->config.vocabulary();
-  const double inverse = 1.0 / temperature;
+  const double inverse = std::min(1.0 / temperature, 1e300);  // finite: the likeliest word's weight is exp(0)
   const bool all = top == 0 || top >= words;
 
   double total = 0;

@@ -276,7 +276,7 @@ def test_a_read_only_folder(recipe: Path, tmp_path: Path) -> None:
 
 
 def check_read_only(recipe: Path, tmp_path: Path, script: str) -> None:
-    for folder in (tmp_path, *tmp_path.parents[:2], *recipe.parents[:2]):
+    for folder in (tmp_path, *tmp_path.parents[:3], *recipe.parents[:3]):
         folder.chmod(0o755)
     out = tmp_path / "out"
     assert main(["run", str(recipe), "--out", str(out), "--until", "teacher", "--json"]) == 0

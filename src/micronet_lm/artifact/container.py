@@ -66,22 +66,24 @@ class Container:
         return np.frombuffer(self._data, kind, count, part.begin).reshape(part.shape)
 
 
-def open_container(path: Path) -> Container:
-    """Map a file and check its header, all lengths and all places."""
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, 2)
-            if size < LENGTH:
-                refuse(f"it has {size} bytes, too few for a header")
-            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except FileNotFoundError:
-        raise ArtifactError(
-            f"there is no file {path}; 'micronet pack RUN -o {path}' makes one"
-        ) from None
-    except IsADirectoryError:
+def check_there(path: Path) -> None:
+    """Refuse to look for a packed model in what is no file."""
+    if path.is_dir():
         raise ArtifactError(
             f"{path} is a folder, not a packed file; 'micronet pack' makes one of a run"
-        ) from None
+        )
+    if not path.exists():
+        raise ArtifactError(f"there is no file {path}; 'micronet pack RUN -o {path}' makes one")
+
+
+def open_container(path: Path) -> Container:
+    """Map a file and check its header, all lengths and all places."""
+    check_there(path)
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        if size < LENGTH:
+            refuse(f"it has {size} bytes, too few for a header")
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     length = int.from_bytes(data[:LENGTH], "little")
     if length > LONGEST_HEADER or length > size - LENGTH:
         refuse(f"its header claims {length} bytes of {size}: it is no safetensors file or cut off")

@@ -1,6 +1,5 @@
 """The face by text: a packed model that scores, predicts and writes words."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from micronet_lm.artifact.metadata import strict_json
 from micronet_lm.errors import InferenceError
 from micronet_lm.runtime.engine import Engine, Ids, Session
 from micronet_lm.runtime.engines import Name, open_engine
@@ -44,7 +44,7 @@ class LM:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         """The engine underneath, which works by word ids."""
-        metadata = json.loads(engine.metadata)
+        metadata = strict_json(engine.metadata, "its metadata")
         self.card: Mapping[str, Any] = metadata["card"]
         """What the model is and where it comes from."""
         self.vocabulary = Words(engine)

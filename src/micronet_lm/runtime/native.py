@@ -5,8 +5,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+from micronet_lm.artifact.container import check_there
 from micronet_lm.errors import ArtifactError, InferenceError
 from micronet_lm.runtime.engine import Floats, Ids
+from micronet_lm.runtime.questions import check_text
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -77,8 +79,7 @@ class NativeEngine:
 
     def __init__(self, path: Path | str, *, kernels: str = "auto") -> None:
         native = importlib.import_module("micronet_lm.runtime._native")
-        if not Path(path).exists():
-            raise ArtifactError(f"there is no file {path}; 'micronet pack RUN -o {path}' makes one")
+        check_there(Path(path))
         try:
             self._engine: Any = native.Engine(str(path), kernels=kernels)
         except _FAILURES as error:
@@ -123,10 +124,12 @@ class NativeEngine:
 
     def score(self, tokens: Ids | Sequence[int], threads: int = 1) -> Floats:
         """Log-probability of every token of a text after the first."""
-        scores: Floats = _asked(self._engine.score, tokens, threads)
+        ids = check_text(tokens, self.vocabulary_size, least=2)
+        scores: Floats = _asked(self._engine.score, ids, threads)
         return scores
 
     def score_batch(self, texts: Sequence[Ids | Sequence[int]], threads: int = 1) -> list[Floats]:
         """`score` of several texts, each on its own."""
-        scores: list[Floats] = _asked(self._engine.score_batch, list(texts), threads)
+        every = [check_text(text, self.vocabulary_size, least=2) for text in texts]
+        scores: list[Floats] = _asked(self._engine.score_batch, every, threads)
         return scores
