@@ -37,6 +37,12 @@ struct Parts {
   Bytes content, mask, steps;
 };
 
+// A tensor is stored in the shorter of its two forms: what it takes is what is counted for it.
+void check_form(const Parts& parts, int64_t nonzeros, const std::string& name) {
+  const bool sparse = nonzeros * parts.config.bits + parts.n < parts.n * parts.config.bits;
+  if (sparse != parts.config.sparse()) damaged(name, "the longer of its two forms, dense or sparse");
+}
+
 Parts take_parts(Container& container, const std::string& name, const TensorConfig& config) {
   Parts parts{config, elements(config), {}, {}, {}};
   const int64_t stored = config.sparse() ? config.nonzeros : parts.n;
@@ -44,6 +50,7 @@ Parts take_parts(Container& container, const std::string& name, const TensorConf
     if (config.nonzeros > parts.n) damaged(name, "more non-zeros than elements");
     parts.mask = container.take(name + ".mask", false, {(parts.n + 7) / 8});
     check_mask(parts.mask, parts.n, config.nonzeros, name);
+    check_form(parts, config.nonzeros, name);
   }
   if (config.bits == 32) {
     parts.content = config.sparse() ? container.take(name + ".values", true, {stored})
@@ -77,10 +84,11 @@ struct IntegerRules {
   }
 };
 
-// Hands the elements to put(first element, values, count) in pieces of 64.
+// Hands the elements to put(first element, values, count) in pieces of 64; gives the non-zeros.
 template <class T, class Stream, class Rules, class Put>
-void each_piece(const Parts& parts, Stream stream, Rules rules, Put put) {
+int64_t each_piece(const Parts& parts, Stream stream, Rules rules, Put put) {
   const bool sparse = parts.config.sparse();
+  int64_t nonzeros = 0;
   T piece[64];
   for (int64_t at = 0; at < parts.n; at += 64) {
     const int64_t count = parts.n - at < 64 ? parts.n - at : 64;
@@ -95,23 +103,29 @@ void each_piece(const Parts& parts, Stream stream, Rules rules, Put put) {
       for (int64_t i = 0; i < count; ++i) {
         piece[i] = stream.next();
         rules.check(piece[i], false);
+        nonzeros += piece[i] != 0;
       }
     }
     put(at, piece, count);
   }
+  return sparse ? parts.config.nonzeros : nonzeros;
 }
 
 template <class Put>
 void each_integer_piece(const Parts& parts, const std::string& name, Put put) {
   const int bits = parts.config.bits;
   const int64_t stored = parts.config.sparse() ? parts.config.nonzeros : parts.n;
-  each_piece<int16_t>(parts, IntegerStream(parts.content, bits, stored, name),
-                      IntegerRules{name, -(1 << (bits - 1))}, put);
+  check_form(parts,
+             each_piece<int16_t>(parts, IntegerStream(parts.content, bits, stored, name),
+                                 IntegerRules{name, -(1 << (bits - 1))}, put),
+             name);
 }
 
+// LayerNorm's tensors are dense whatever they hold: theirs is not `either_form`.
 template <class Put>
-void each_float_piece(const Parts& parts, const std::string& name, Put put) {
-  each_piece<float>(parts, FloatStream(parts.content), FloatRules{name}, put);
+void each_float_piece(const Parts& parts, const std::string& name, Put put, bool either_form = true) {
+  const int64_t nonzeros = each_piece<float>(parts, FloatStream(parts.content), FloatRules{name}, put);
+  if (either_form) check_form(parts, nonzeros, name);
 }
 
 // Puts pieces into panels: element (row, column) to place(row, column).
@@ -201,16 +215,17 @@ Matrix Unpacker::matrix(const std::string& name, int64_t rows, int64_t columns) 
   return matrix;
 }
 
-Buffer<float> Unpacker::dense(const std::string& name, int64_t rows, int64_t columns) {
+Buffer<float> Unpacker::dense(const std::string& name, int64_t rows, int64_t columns, bool either_form) {
   std::vector<int64_t> shape = {rows};
   if (columns) shape.push_back(columns);
   const Parts parts = take_parts(container_, name, describe(name, shape));
   reserve(4 * padded(parts.n));
   Buffer<float> values = arena_.take<float>(padded(parts.n));
   if (parts.config.bits == 32) {
-    each_float_piece(parts, name, [&](int64_t at, const float* v, int64_t n) {
+    const auto copy = [&](int64_t at, const float* v, int64_t n) {
       std::memcpy(values.data() + at, v, size_t(n) * 4);
-    });
+    };
+    each_float_piece(parts, name, copy, either_form);
     return values;
   }
   const int64_t row = parts.steps.size == 4 ? parts.n : columns ? columns : 1;  // elements a step
@@ -227,7 +242,7 @@ Buffer<float> Unpacker::norm(const std::string& name) {
   const auto found = config_.tensors.find(name);
   if (found != config_.tensors.end() && (found->second.bits != 32 || found->second.sparse()))
     damaged(name, "not the 32 bits and the dense form of LayerNorm");
-  return vector(name, config_.width);
+  return dense(name, config_.width, 0, false);
 }
 
 float Unpacker::number(const std::string& name) {

@@ -32,7 +32,8 @@ class Unpacker {
   // Values up to a multiple of 16.
   Buffer<float> vector(const std::string& name, int64_t size);
   Buffer<float> norm(const std::string& name);  // dense and in 32 bits
-  Buffer<float> dense(const std::string& name, int64_t rows, int64_t columns);  // row after row
+  // Row after row; `either_form`: whether zeros may be left out, so that the shorter form is asked for.
+  Buffer<float> dense(const std::string& name, int64_t rows, int64_t columns, bool either_form = true);
   float number(const std::string& name);
   // The quantizer of a place; `count` is how many the place has.
   Quantizer quantizer(const std::string& place, int64_t number, int64_t count);

@@ -63,45 +63,41 @@ class Maker {
  public:
   explicit Maker(const Options& options) : o_(options), random_(options.seed) {}
 
-  void weight(const std::string& name, std::vector<int64_t> shape, int bits, bool sparse, double range) {
+  // `pruned`: two of three elements are 0. A tensor is written in the shorter of its forms, as format.md asks.
+  void weight(const std::string& name, std::vector<int64_t> shape, int bits, bool pruned, double range) {
     int64_t n = 1;
     for (int64_t size : shape) n *= size;
-    const int64_t rows = bits < 32 && o_.row_steps ? shape[0] : 1;
-    std::vector<double> values;
-    std::vector<char> mask;
+    const float step = bits == 32 ? 1.0f : step_of(range, bits);
+    const int limit = bits == 32 ? 0 : (1 << (bits - 1)) - 1;
+    std::vector<float> elements;  // values, or integers
     int64_t nonzeros = 0;
     for (int64_t i = 0; i < n; ++i) {
-      mask.push_back(!sparse || random_.next() % 3 != 0);
-      values.push_back(random_.between(-range, range));
-      nonzeros += mask.back();
+      double value = random_.between(-range, range);
+      if (limit) value = std::fmin(std::fmax(std::round(value / double(step)), -limit), limit);
+      elements.push_back(pruned && i % 3 ? 0.0f : float(value));
+      nonzeros += elements.back() != 0;
     }
+    const bool norm = name.find("_norm.") != std::string::npos;  // always dense
+    const bool sparse = !norm && nonzeros * bits + n < n * bits;
     tensors_ += (tensors_.empty() ? "" : ",") + quoted(name) + ":{\"shape\":" + list(shape) +
                 ",\"bits\":" + std::to_string(bits) +
                 ",\"nonzeros\":" + (sparse ? std::to_string(nonzeros) : "null") + "}";
-    if (sparse) {
-      BitWriter bits_of_mask;
-      for (char set : mask) bits_of_mask.put(uint32_t(set), 1);
-      file_.tensors.push_back({name + ".mask", false, {(n + 7) / 8}, bits_of_mask.bytes});
+    BitWriter mask, integers;
+    std::vector<uint8_t> floats;
+    for (float element : elements) {
+      mask.put(element != 0, 1);
+      if (sparse && element == 0) continue;
+      if (bits == 32) append(floats, element);
+      else integers.put(uint32_t(int(element)), bits);
     }
+    if (sparse) file_.tensors.push_back({name + ".mask", false, {(n + 7) / 8}, mask.bytes});
     if (bits == 32) {
-      std::vector<uint8_t> bytes;
-      for (int64_t i = 0; i < n; ++i)
-        if (mask[size_t(i)]) append(bytes, float(values[size_t(i)]));
-      if (sparse) file_.tensors.push_back({name + ".values", true, {nonzeros}, bytes});
-      else file_.tensors.push_back({name, true, shape, bytes});
+      if (sparse) file_.tensors.push_back({name + ".values", true, {nonzeros}, floats});
+      else file_.tensors.push_back({name, true, shape, floats});
       return;
     }
-    const float step = step_of(range, bits);
-    const int limit = (1 << (bits - 1)) - 1;
-    BitWriter integers;
-    for (int64_t i = 0; i < n; ++i) {
-      if (!mask[size_t(i)]) continue;
-      int q = int(std::lround(values[size_t(i)] / double(step)));
-      q = q > limit ? limit : q < -limit ? -limit : q;
-      if (sparse && q == 0) q = 1;
-      integers.put(uint32_t(q), bits);
-    }
     file_.tensors.push_back({name + ".integers", false, {int64_t(integers.bytes.size())}, integers.bytes});
+    const int64_t rows = o_.row_steps ? shape[0] : 1;
     std::vector<uint8_t> steps;
     for (int64_t i = 0; i < rows; ++i) append(steps, step);
     file_.tensors.push_back({name + ".steps", true, {rows}, steps});

@@ -140,7 +140,8 @@ TEST(lies_of_the_tensors_are_refused) {
     auto& mask = f.tensor("embedding.tables.2.mask").bytes;  // 10 elements: bits 10 to 15 are behind the end
     mask[1] |= 0x80;
   }, "bits behind the mask");
-  with([&](packed::File& f) { f.tensor(table + ".integers").bytes.back() |= 0x80; }, "bits behind the integers, or one that is not allowed");
+  with([&](packed::File& f) { f.tensor("embedding.tables.2.integers").bytes.back() |= 0x80; },  // 4 integers of 9 bits
+       "bits behind the integers");
   with([&](packed::File& f) { auto& b = f.tensor(table + ".integers").bytes; b[0] = 0, b[1] &= 0xFE; }, "a zero among non-zeros");
   with([&](packed::File& f) { auto& b = f.tensor("softmax.tail_weight.integers").bytes; b[0] = 0, b[1] = uint8_t((b[1] & 0xFE) | 1); },
        "the one integer that is not allowed");

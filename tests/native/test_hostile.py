@@ -3,12 +3,13 @@
 The native tests do the same under sanitizers; here the numbers of Python's process are at stake.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from micronet_lm.artifact import write_packed
+from micronet_lm.artifact import Weights, write_packed
 from micronet_lm.artifact.random_model import Choice, random_model
 from micronet_lm.config import CODE_PLACES, ModelConfig
 from micronet_lm.errors import ArtifactError, InferenceError
@@ -65,3 +66,24 @@ def test_flipped_bits_are_refused_or_do_no_harm(whole: bytes, tmp_path: Path) ->
         except InferenceError:
             continue
     assert 0 < opened < len(whole)
+
+
+@pytest.mark.parametrize("bits", [5, 32])
+def test_a_tensor_in_its_longer_form_is_refused(bits: int, tmp_path: Path) -> None:
+    """As by the Python reader: a file takes the bytes that are counted for it."""
+    table, path = "embedding.tables.1", tmp_path / "longer.safetensors"
+    for sparsity in (0.7, 0.0):
+        model = random_model(TINY, Choice(bits=bits, sparsity=sparsity))
+        own = model.tensors[table]
+        other = LongerForm(values=own.values, steps=own.steps, bits=own.bits)
+        write_packed(path, replace(model, tensors={**model.tensors, table: other}))
+        with pytest.raises(ArtifactError, match=f"{table}.* the longer of its two forms"):
+            NativeEngine(path)
+
+
+class LongerForm(Weights):
+    """A tensor that is written in the longer of its two forms."""
+
+    @property
+    def sparse(self) -> bool:
+        return not super().sparse
