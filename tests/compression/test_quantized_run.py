@@ -237,6 +237,8 @@ def test_mistakes(
     capsys.readouterr()
     for words, code, said in (
         (["quantize", here], 2, "say what to quantize and where"),
+        (["quantize", here, "--out", out, "--methods", "learned"], 2, "--methods is for a table"),
+        (["quantize", here, "--out", out, "--tokens", "9"], 2, "--tokens is for a table"),
         (["quantize", here, "--out", out, "--bits", "1"], 2, "quantize.bits = 1"),
         (["quantize", here, "--out", out, "--bits", "17"], 2, "quantize.bits = 17"),
         (["quantize", here, "--out", out, "--quantize.table_bits", "20"], 2, "2 to 16, or 32"),

@@ -17,7 +17,7 @@ from micronet_lm.artifact.accounted import target_of
 from micronet_lm.artifact.card import card_shares
 from micronet_lm.artifact.packing import corpus_of_run
 from micronet_lm.cli.account_tables import print_account, print_formulas
-from micronet_lm.cli.parsers import add_parser
+from micronet_lm.cli.parsers import Noted, add_parser, refuse_options
 from micronet_lm.config import PLACEMENTS, Recipe, load_recipe, merge_recipe, preset_names
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import ConfigError, CorpusError, UsageError
@@ -62,6 +62,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     )
     parser.add_argument(
         "--checkpoint",
+        action=Noted,
         choices=["best", "last"],
         default="best",
         help="which of a run's checkpoints (default: %(default)s)",
@@ -132,10 +133,10 @@ def _run(arguments: argparse.Namespace) -> int:
             print_formulas()
         return 0
     rules = choose_rules(arguments.rules, adds=arguments.adds, freebie=arguments.freebie)
-    plan = _plan(arguments)
     if arguments.plot:
         check_form(arguments.plot)
-    account = count(carry_out(plan, _target(arguments)), rules)
+    target = _target(arguments)
+    account = count(carry_out(_plan(arguments), target), rules)
     if arguments.plot:
         plot(account, arguments.plot)
     if arguments.json:
@@ -157,6 +158,9 @@ def _plan(arguments: argparse.Namespace) -> Plan:
             raise UsageError(
                 f"--density {arguments.density} is not a number; give a share like 0.642"
             ) from None
+    for option in ("activations", "embeddings", "scales"):
+        if arguments.bits is None and getattr(arguments, option) is not None:
+            raise UsageError(f"--{option} says how to quantize; say also to how many --bits")
     return Plan(
         density=density,
         bits=FULL if arguments.bits is None else arguments.bits,
@@ -179,6 +183,8 @@ def _refuse_plan(arguments: argparse.Namespace, what: str) -> None:
 def _target(arguments: argparse.Namespace) -> Target:
     """Describe what the command line names: a preset, a recipe or a run."""
     name, path = arguments.target, Path(arguments.target)
+    if not path.is_dir():
+        refuse_options(arguments, "is for the folder of a run", "--checkpoint")
     if name in preset_names() or (path.suffix in {".yaml", ".yml"} and not path.is_dir()):
         return _recipe_target(arguments, load_recipe(name, arguments.overrides))
     if path.is_file() or (path.suffix == ".safetensors" and not path.is_dir()):

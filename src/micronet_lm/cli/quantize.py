@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from micronet_lm.cli.parsers import add_parser
+from micronet_lm.cli.parsers import Noted, add_parser, refuse_options
 from micronet_lm.cli.runs import INTERRUPTED, Job, conclude
 from micronet_lm.config import load_recipe, merge_recipe
 from micronet_lm.errors import UsageError
@@ -74,12 +74,14 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser.add_argument("--sweep", metavar="B,B,...", help="a table of these widths")
     parser.add_argument(
         "--methods",
+        action=Noted,
         default="calibrated,trained",
         metavar="M,M,...",
         help="with --sweep: calibrated, fitted, trained, learned (default: %(default)s)",
     )
     parser.add_argument(
         "--tokens",
+        action=Noted,
         type=int,
         default=4096,
         metavar="N",
@@ -90,6 +92,8 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    if arguments.sweep is None:
+        refuse_options(arguments, "is for a table of widths: --sweep", "--methods", "--tokens")
     if arguments.resume is not None:
         if arguments.target or arguments.out or arguments.sweep:
             raise UsageError("--resume DIR takes everything from the run; leave out RUN and --out")
