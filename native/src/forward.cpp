@@ -35,7 +35,7 @@ void normalize(const Model& model, const States& x, int64_t tokens, const Buffer
   out.quantize(model.kernels, quantizer, tokens);
 }
 
-// One head's mixed values of one token. place: of the token; n: tokens that it sees, itself the last.
+// One head's mixed values of one token; heads come in their order. place: of the token; n: tokens that it sees, itself the last.
 void attend(const Model& model, const Layer& layer, const Window& window, int64_t l, int64_t head,
             int64_t place, int64_t n, int64_t token, Workspace& w) {
   const Config& c = model.config;
@@ -55,18 +55,19 @@ void attend(const Model& model, const Layer& layer, const Window& window, int64_
   const Positions& positions = layer.positions;
   float* p = w.probabilities.data() + 1;  // one free place in front: see below
   if (model.exact) {
-    double* s = w.exact_scores.data();
-    if (layer.integer_keys)
-      k.scores_i16(past.integer_keys.data() + (head * pairs * stride + first) * 2, stride, pairs, integer_query, n,
-                   step * step * double(scale), false, s);
-    else
-      k.scores_f64(past.float_keys.data() + head * c.key_width * stride + first, stride, c.key_width, query, n,
-                   double(scale), false, s);
+    double* s = w.exact_scores.data() + head * w.score_stride();
     if (positions.integers)
       k.scores_i16(positions.pairs.data() + column * 2, positions.stride, pairs, integer_query, n,
-                   step * positions.step * double(scale), true, s);
+                   step * positions.step * double(scale), false, s);
+    else if (head == 0)  // for all heads: they share the table
+      k.scores_table(positions.wide.data() + column, positions.stride, c.key_width, w.wide_queries(token), c.heads, n,
+                     double(scale), s, w.score_stride());
+    if (layer.integer_keys)
+      k.scores_i16(past.integer_keys.data() + (head * pairs * stride + first) * 2, stride, pairs, integer_query, n,
+                   step * step * double(scale), true, s);
     else
-      k.scores_f64(positions.values.data() + column, positions.stride, c.key_width, query, n, double(scale), true, s);
+      k.scores_f64(past.float_keys.data() + head * c.key_width * stride + first, stride, c.key_width, query, n,
+                   double(scale), true, s);
     k.softmax_f64(s, n, p);
   } else {
     float* s = w.scores.data();
@@ -125,17 +126,24 @@ Workspace::Workspace(const Model& model, int64_t tokens_) : tokens(tokens_) {
   qkv.resize(tokens, c.heads * (2 * c.key_width + c.value_width));
   mixed.resize(tokens, c.heads * c.value_width);
   inner.resize(tokens, c.ffn_width);
+  if (model.exact) queries_ = Buffer<double>(c.heads * c.key_width);
 }
 
 void Workspace::prepare(const Model& model, int64_t n) {
   if (n <= prepared) return;
   const Config& c = model.config;
   const int64_t room = padded(std::min(c.context, std::max<int64_t>(2 * n, 64)));
-  exact_scores.at_least(room + kLanes);
+  exact_scores.at_least(c.heads * (room + kLanes));
   scores.at_least(std::max(room, padded(c.value_width)) + kLanes);
   probabilities.at_least(room + 2 * kLanes);
   integers.at_least(padded(c.key_width + 1) + room + 2 * kLanes);
   prepared = room;
+}
+
+const double* Workspace::wide_queries(int64_t token) {
+  const float* queries = qkv.row(token);
+  for (int64_t i = 0; i < queries_.size(); ++i) queries_[i] = queries[i];
+  return queries_.data();
 }
 
 void forward(const Model& model, State& state, const Chunk& chunk, int64_t from, int64_t to,

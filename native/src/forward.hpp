@@ -27,10 +27,15 @@ struct Workspace {
   int64_t tokens, prepared = 0;
   States embedded;  // rows of the tables
   States x, norm, qkv, mixed, inner, outer, hidden;
-  Buffer<double> exact_scores;
+  Buffer<double> exact_scores;  // (heads, score_stride)
+  int64_t score_stride() const { return prepared + kLanes; }
+  const double* wide_queries(int64_t token);  // (heads, key_width)
   Buffer<float> scores, probabilities;
   Buffer<int16_t> integers;
   Scratch scratch;
+
+ private:
+  Buffer<double> queries_;
 };
 
 // How many tokens a thread computes at once: fewer where the model is very wide.

@@ -17,26 +17,34 @@ constexpr int64_t padded(int64_t n) { return round_up(n, kLanes); }
 struct Kernels {
   const char* name;
 
-  // Products. weights: (panels, pairs, 16, 2) integers or (panels, columns, 16) floats;
-  // x: (tokens, x_stride); out: (tokens, out_stride), 16 · panels of each row are written.
-  // Sums of integers fit 32 bits: the caller has checked it.
-  void (*products_i8)(const int8_t* weights, int64_t panels, int64_t pairs, const int16_t* x,
+  // Products of `panels` panels from number `panel` on. weights: of the whole matrix, (panels, pairs,
+  // 16, 2) integers, 9 bits as in nines.hpp, or (panels, columns, 16) floats; x: (tokens, x_stride);
+  // out: (tokens, out_stride), 16 · panels of each row are written. Sums of integers fit 32 bits: the
+  // caller has checked it.
+  void (*products_i8)(const int8_t* weights, int64_t panel, int64_t panels, int64_t pairs, const int16_t* x,
                       int64_t x_stride, int64_t tokens, int32_t* out, int64_t out_stride);
-  void (*products_i16)(const int16_t* weights, int64_t panels, int64_t pairs, const int16_t* x,
+  // x_bits: of the inputs; up to 9 are multiplied faster.
+  void (*products_i9)(const uint8_t* weights, int64_t panel, int64_t panels, int64_t pairs, const int16_t* x,
+                      int64_t x_stride, int64_t tokens, int x_bits, int32_t* out, int64_t out_stride);
+  void (*products_i16)(const int16_t* weights, int64_t panel, int64_t panels, int64_t pairs, const int16_t* x,
                        int64_t x_stride, int64_t tokens, int32_t* out, int64_t out_stride);
-  void (*products_f32)(const float* weights, int64_t panels, int64_t columns, const float* x,
+  void (*products_f32)(const float* weights, int64_t panel, int64_t panels, int64_t columns, const float* x,
                        int64_t x_stride, int64_t tokens, float* out, int64_t out_stride);
   // The same with floats for inputs, summed in double: each product is exact.
-  void (*exact_i8)(const int8_t* weights, int64_t panels, int64_t pairs, const float* x,
+  void (*exact_i8)(const int8_t* weights, int64_t panel, int64_t panels, int64_t pairs, const float* x,
                    int64_t x_stride, int64_t tokens, double* out, int64_t out_stride);
-  void (*exact_i16)(const int16_t* weights, int64_t panels, int64_t pairs, const float* x,
+  void (*exact_i9)(const uint8_t* weights, int64_t panel, int64_t panels, int64_t pairs, const float* x,
+                   int64_t x_stride, int64_t tokens, double* out, int64_t out_stride);
+  void (*exact_i16)(const int16_t* weights, int64_t panel, int64_t panels, int64_t pairs, const float* x,
                     int64_t x_stride, int64_t tokens, double* out, int64_t out_stride);
-  void (*exact_f32)(const float* weights, int64_t panels, int64_t columns, const float* x,
+  void (*exact_f32)(const float* weights, int64_t panel, int64_t panels, int64_t columns, const float* x,
                     int64_t x_stride, int64_t tokens, double* out, int64_t out_stride);
   // The same with floats for inputs, summed in float.
-  void (*mixed_i8)(const int8_t* weights, int64_t panels, int64_t pairs, const float* x,
+  void (*mixed_i8)(const int8_t* weights, int64_t panel, int64_t panels, int64_t pairs, const float* x,
                    int64_t x_stride, int64_t tokens, float* out, int64_t out_stride);
-  void (*mixed_i16)(const int16_t* weights, int64_t panels, int64_t pairs, const float* x,
+  void (*mixed_i9)(const uint8_t* weights, int64_t panel, int64_t panels, int64_t pairs, const float* x,
+                   int64_t x_stride, int64_t tokens, float* out, int64_t out_stride);
+  void (*mixed_i16)(const int16_t* weights, int64_t panel, int64_t panels, int64_t pairs, const float* x,
                     int64_t x_stride, int64_t tokens, float* out, int64_t out_stride);
 
   // From sums to values, for `rows` rows: sum · step of the row · factor + bias. Sums, steps and
@@ -47,6 +55,12 @@ struct Kernels {
   void (*finish_split)(const int32_t* high, const int32_t* low, int64_t rows, const float* steps,
                        int64_t step_stride, float high_factor, float low_factor, const float* bias,
                        float* out);
+  // The same two for words: also gives the largest value and, as its result, Σ exp(value − shift).
+  float (*finish_i32_exp)(const int32_t* sums, int64_t rows, const float* steps, int64_t step_stride,
+                          float factor, const float* bias, float* out, float shift, float* largest);
+  float (*finish_split_exp)(const int32_t* high, const int32_t* low, int64_t rows, const float* steps,
+                            int64_t step_stride, float high_factor, float low_factor, const float* bias,
+                            float* out, float shift, float* largest);
   void (*finish_f32)(const float* sums, int64_t rows, const float* steps, int64_t step_stride,
                      const float* bias, float* out);
   // The same in double, rounded once.
@@ -67,6 +81,9 @@ struct Kernels {
                      int64_t n, double factor, bool add, double* out);
   void (*scores_f64)(const float* keys, int64_t stride, int64_t width, const float* query,
                      int64_t n, double factor, bool add, double* out);
+  // Of `count` queries, (count, width), against one table (width, stride): out (count, out_stride).
+  void (*scores_table)(const double* table, int64_t stride, int64_t width, const double* queries, int64_t count,
+                       int64_t n, double factor, double* out, int64_t out_stride);
   void (*scores_f32)(const float* keys, int64_t stride, int64_t width, const float* query,
                      int64_t n, float factor, bool add, float* out);
   // Probabilities of scores, which are overwritten.

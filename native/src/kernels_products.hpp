@@ -8,9 +8,12 @@ namespace {
 constexpr int64_t kAhead = 8192;  // bytes that are fetched before they are needed
 
 
-// A tile of PANELS panels and TOKENS tokens, its sums in registers. `Math` tells what is summed.
+// A step is one column of a panel, of integers a pair of columns; steps are numbered through the whole
+// matrix, panel after panel. `Math` tells how a step is loaded and what is summed.
+
+// A tile of PANELS panels and TOKENS tokens, its sums in registers, from step `first` on.
 template <class Math, int PANELS, int TOKENS>
-inline void tile(const typename Math::Weight* w, int64_t panel_size, int64_t steps,
+inline void tile(const typename Math::Weight* w, int64_t first, int64_t steps,
                  const typename Math::Input* x, int64_t x_stride, typename Math::Output* out,
                  int64_t out_stride) {
   typename Math::Sum sums[PANELS][TOKENS];
@@ -22,7 +25,7 @@ inline void tile(const typename Math::Weight* w, int64_t panel_size, int64_t ste
   for (int64_t c = 0; c < steps; ++c) {
     typename Math::Column column[PANELS];
     MICRONET_UNROLL
-    for (int p = 0; p < PANELS; ++p) column[p] = Math::load(w + p * panel_size + c * Math::kStep);
+    for (int p = 0; p < PANELS; ++p) column[p] = Math::load(w, first + p * steps + c);
     MICRONET_UNROLL
     for (int t = 0; t < TOKENS; ++t) {
       const typename Math::Value value = Math::broadcast(x + t * x_stride + c * Math::kColumns);
@@ -39,14 +42,14 @@ inline void tile(const typename Math::Weight* w, int64_t panel_size, int64_t ste
 
 // The tokens that are left over, fewer than TOKENS.
 template <class Math, int TOKENS>
-inline void rest(const typename Math::Weight* w, int64_t panel_size, int64_t steps,
+inline void rest(const typename Math::Weight* w, int64_t first, int64_t steps,
                  const typename Math::Input* x, int64_t x_stride, int64_t tokens,
                  typename Math::Output* out, int64_t out_stride) {
   if constexpr (TOKENS > 0) {
     if (tokens == TOKENS) {
-      tile<Math, 1, TOKENS>(w, panel_size, steps, x, x_stride, out, out_stride);
+      tile<Math, 1, TOKENS>(w, first, steps, x, x_stride, out, out_stride);
     } else {
-      rest<Math, TOKENS - 1>(w, panel_size, steps, x, x_stride, tokens, out, out_stride);
+      rest<Math, TOKENS - 1>(w, first, steps, x, x_stride, tokens, out, out_stride);
     }
   }
 }
@@ -69,14 +72,14 @@ inline void stream(const typename Math::Weight* w, int64_t steps, const typename
     for (int i = 0; i < WAYS; ++i) {
       const auto* place = w + (c + i) * Math::kStep;
       if (i * sizeof(*place) * Math::kStep % 64 == 0) __builtin_prefetch(place + kAhead / sizeof(*place));
-      const typename Math::Column column = Math::load(place);
+      const typename Math::Column column = Math::load(w, c + i);
       MICRONET_UNROLL
       for (int t = 0; t < TOKENS; ++t)
         sums[t][i] = Math::multiply_add(sums[t][i], column, Math::broadcast(x + t * x_stride + (c + i) * Math::kColumns));
     }
   }
   for (; c < steps; ++c) {
-    const typename Math::Column column = Math::load(w + c * Math::kStep);
+    const typename Math::Column column = Math::load(w, c);
     MICRONET_UNROLL
     for (int t = 0; t < TOKENS; ++t)
       sums[t][0] = Math::multiply_add(sums[t][0], column, Math::broadcast(x + t * x_stride + c * Math::kColumns));
@@ -104,7 +107,7 @@ inline void narrow(const typename Math::Weight* w, int64_t panels, const typenam
     for (int c = 0; c < STEPS; ++c) {
       const auto* place = w + (p * STEPS + c) * Math::kStep;
       __builtin_prefetch(place + kAhead / sizeof(*place));
-      const typename Math::Column column = Math::load(place);
+      const typename Math::Column column = Math::load(w, p * STEPS + c);
       MICRONET_UNROLL
       for (int t = 0; t < TOKENS; ++t) sums[t] = Math::multiply_add(sums[t], column, values[t][c]);
     }
@@ -124,50 +127,57 @@ void streamed(const typename Math::Weight* w, int64_t panels, int64_t steps, con
 }
 
 template <class Math>
-void products(const typename Math::Weight* w, int64_t panels, int64_t steps,
+void products(const typename Math::Weight* w, int64_t panel, int64_t panels, int64_t steps,
               const typename Math::Input* x, int64_t x_stride, int64_t tokens,
               typename Math::Output* out, int64_t out_stride) {
-  const int64_t panel_size = steps * Math::kStep;
   constexpr int kWide = Math::kPanels;  // panels at once for one token: enough sums to hide latency
-  int64_t p = 0;
-  if constexpr (Math::kExactSums) {
-    if (tokens == 1) return streamed<Math, 1, 4>(w, panels, steps, x, x_stride, out, out_stride);
-    if (tokens == 2) return streamed<Math, 2, 2>(w, panels, steps, x, x_stride, out, out_stride);
+  if constexpr (Math::kStreamed) {
+    const auto* from = w + panel * steps * Math::kStep;
+    if (tokens == 1) return streamed<Math, 1, 4>(from, panels, steps, x, x_stride, out, out_stride);
+    if (tokens == 2) return streamed<Math, 2, 2>(from, panels, steps, x, x_stride, out, out_stride);
   }
+  int64_t p = 0;
   if (tokens == 1) {
     for (; p + kWide <= panels; p += kWide)
-      tile<Math, kWide, 1>(w + p * panel_size, panel_size, steps, x, x_stride, out + p * kLanes,
-                           out_stride);
+      tile<Math, kWide, 1>(w, (panel + p) * steps, steps, x, x_stride, out + p * kLanes, out_stride);
   } else if (tokens == 2) {
     constexpr int kHalf = kWide > 1 ? kWide / 2 : 1;
     for (; p + kHalf <= panels; p += kHalf)
-      tile<Math, kHalf, 2>(w + p * panel_size, panel_size, steps, x, x_stride, out + p * kLanes,
-                           out_stride);
+      tile<Math, kHalf, 2>(w, (panel + p) * steps, steps, x, x_stride, out + p * kLanes, out_stride);
   }
   for (; p < panels; ++p) {
-    const auto* panel = w + p * panel_size;
+    const int64_t first = (panel + p) * steps;
     int64_t t = 0;
     for (; t + Math::kTokens <= tokens; t += Math::kTokens)
-      tile<Math, 1, Math::kTokens>(panel, panel_size, steps, x + t * x_stride, x_stride,
+      tile<Math, 1, Math::kTokens>(w, first, steps, x + t * x_stride, x_stride,
                                    out + t * out_stride + p * kLanes, out_stride);
-    rest<Math, Math::kTokens - 1>(panel, panel_size, steps, x + t * x_stride, x_stride, tokens - t,
+    rest<Math, Math::kTokens - 1>(w, first, steps, x + t * x_stride, x_stride, tokens - t,
                                   out + t * out_stride + p * kLanes, out_stride);
   }
 }
 
-// Integers times integers.
+// Where a step's pairs of integers come from: one byte each, or two.
 template <class S, class W>
-struct Integers {
+struct Plain {
   using Weight = W;
+  static constexpr bool kStreamed = true;
+  static constexpr int kStep = 32;
+  static typename S::P load(const W* w, int64_t step) { return S::load_pairs(w + step * kStep); }
+};
+
+// Integers times integers.
+template <class S, class Stored>
+struct Integers {
+  using Weight = typename Stored::Weight;
   using Input = int16_t;
   using Output = int32_t;
   using Sum = typename S::I;
   using Column = typename S::P;
   using Value = typename S::B;
-  static constexpr bool kExactSums = true;
-  static constexpr int kStep = 32, kColumns = 2, kTokens = S::kIntTokens, kPanels = S::kStepPanels;
+  static constexpr bool kStreamed = Stored::kStreamed;
+  static constexpr int kStep = Stored::kStep, kColumns = 2, kTokens = S::kIntTokens, kPanels = S::kStepPanels;
   static Sum zero() { return S::zero_i(); }
-  static Column load(const W* w) { return S::load_pairs(w); }
+  static Column load(const Weight* w, int64_t step) { return Stored::load(w, step); }
   static Value broadcast(const int16_t* x) { return S::pair(x); }
   static Sum multiply_add(Sum sum, Column w, Value x) { return S::madd(sum, w, x); }
   static Sum add(Sum a, Sum b) { return S::add(a, b); }
@@ -183,29 +193,29 @@ struct Floats {
   using Sum = typename S::F;
   using Column = typename S::F;
   using Value = typename S::F;
-  static constexpr bool kExactSums = false;
-  static constexpr int kStep = 16, kColumns = 1, kTokens = S::kFloatTokens, kPanels = S::kStepPanels;
+  static constexpr bool kStreamed = false;
+  static constexpr int kColumns = 1, kTokens = S::kFloatTokens, kPanels = S::kStepPanels;
   static Sum zero() { return S::zero_f(); }
-  static Column load(const float* w) { return S::load(w); }
+  static Column load(const float* w, int64_t step) { return S::load(w + step * kLanes); }
   static Value broadcast(const float* x) { return S::set_f(*x); }
   static Sum multiply_add(Sum sum, Column w, Value x) { return S::fma(w, x, sum); }
   static void store(float* out, Sum sum) { S::store(out, sum); }
 };
 
 // Integers times floats.
-template <class S, class W>
+template <class S, class Stored>
 struct Mixed {
-  using Weight = W;
+  using Weight = typename Stored::Weight;
   using Input = float;
   using Output = float;
   using Sum = typename S::F;
   struct Column { typename S::F even, odd; };
   struct Value { typename S::F even, odd; };
-  static constexpr bool kExactSums = false;
-  static constexpr int kStep = 32, kColumns = 2, kTokens = 2, kPanels = 2;
+  static constexpr bool kStreamed = false;
+  static constexpr int kColumns = 2, kTokens = 2, kPanels = 2;
   static Sum zero() { return S::zero_f(); }
-  static Column load(const W* w) {
-    const typename S::P pairs = S::load_pairs(w);
+  static Column load(const Weight* w, int64_t step) {
+    const typename S::P pairs = Stored::load(w, step);
     return {S::to_float(S::even(pairs)), S::to_float(S::odd(pairs))};
   }
   static Value broadcast(const float* x) { return {S::set_f(x[0]), S::set_f(x[1])}; }
@@ -216,19 +226,19 @@ struct Mixed {
 };
 
 // Anything times floats, summed in double.
-template <class S, class W>
+template <class S, class Stored>
 struct Exact {
-  using Weight = W;
+  using Weight = typename Stored::Weight;
   using Input = float;
   using Output = double;
   using Sum = Wide<S>;
   struct Column { Wide<S> even, odd; };
   struct Value { typename S::D even, odd; };
-  static constexpr bool kExactSums = false;
-  static constexpr int kStep = 32, kColumns = 2, kTokens = 2, kPanels = 1;
+  static constexpr bool kStreamed = false;
+  static constexpr int kColumns = 2, kTokens = 2, kPanels = 1;
   static Sum zero() { return {S::zero_d(), S::zero_d()}; }
-  static Column load(const W* w) {
-    const typename S::P pairs = S::load_pairs(w);
+  static Column load(const Weight* w, int64_t step) {
+    const typename S::P pairs = Stored::load(w, step);
     return {widen<S>(S::even(pairs)), widen<S>(S::odd(pairs))};
   }
   static Value broadcast(const float* x) { return {S::set_d(x[0]), S::set_d(x[1])}; }
@@ -249,10 +259,10 @@ struct Exact<S, float> {
   using Sum = Wide<S>;
   using Column = Wide<S>;
   using Value = typename S::D;
-  static constexpr bool kExactSums = false;
-  static constexpr int kStep = 16, kColumns = 1, kTokens = 2, kPanels = 2;
+  static constexpr bool kStreamed = false;
+  static constexpr int kColumns = 1, kTokens = 2, kPanels = 2;
   static Sum zero() { return {S::zero_d(), S::zero_d()}; }
-  static Column load(const float* w) { return widen<S>(S::load(w)); }
+  static Column load(const float* w, int64_t step) { return widen<S>(S::load(w + step * kLanes)); }
   static Value broadcast(const float* x) { return S::set_d(*x); }
   static Sum multiply_add(Sum sum, Column w, Value x) { return wide_fma<S>(w, x, sum); }
   static void store(double* out, Sum sum) {

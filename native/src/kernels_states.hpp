@@ -22,24 +22,86 @@ inline typename S::F steps_at(const float* steps, int64_t stride, int64_t row) {
   return stride ? S::load(steps + row) : S::set_f(steps[0]);
 }
 
+// What finishes sums of integers: a class a form, so that both ways below are written once.
+template <class S>
+struct FinishWhole {
+  const int32_t* sums;
+  const float* steps;
+  int64_t stride;
+  float factor;
+  const float* bias;
+  typename S::F operator()(int64_t r) const {
+    const auto scale = S::mul(steps_at<S>(steps, stride, r), S::set_f(factor));
+    return S::fma(S::to_float(S::load(sums + r)), scale, bias ? S::load(bias + r) : S::zero_f());
+  }
+};
+
+template <class S>
+struct FinishSplit {
+  const int32_t *high, *low;
+  const float* steps;
+  int64_t stride;
+  float high_factor, low_factor;
+  const float* bias;
+  typename S::F operator()(int64_t r) const {
+    const auto large = S::mul(S::to_float(S::load(high + r)), S::set_f(high_factor));
+    const auto both = S::fma(S::to_float(S::load(low + r)), S::set_f(low_factor), large);
+    return S::fma(both, steps_at<S>(steps, stride, r), bias ? S::load(bias + r) : S::zero_f());
+  }
+};
+
 template <class S>
 void finish_i32(const int32_t* sums, int64_t rows, const float* steps, int64_t stride, float factor,
                 const float* bias, float* out) {
-  each_panel<S>(rows, out, [&](int64_t r) {
-    const auto scale = S::mul(steps_at<S>(steps, stride, r), S::set_f(factor));
-    return S::fma(S::to_float(S::load(sums + r)), scale, bias ? S::load(bias + r) : S::zero_f());
-  });
+  each_panel<S>(rows, out, FinishWhole<S>{sums, steps, stride, factor, bias});
 }
 
 template <class S>
 void finish_split(const int32_t* high, const int32_t* low, int64_t rows, const float* steps,
                   int64_t stride, float high_factor, float low_factor, const float* bias,
                   float* out) {
-  each_panel<S>(rows, out, [&](int64_t r) {
-    const auto large = S::mul(S::to_float(S::load(high + r)), S::set_f(high_factor));
-    const auto both = S::fma(S::to_float(S::load(low + r)), S::set_f(low_factor), large);
-    return S::fma(both, steps_at<S>(steps, stride, r), bias ? S::load(bias + r) : S::zero_f());
-  });
+  each_panel<S>(rows, out, FinishSplit<S>{high, low, steps, stride, high_factor, low_factor, bias});
+}
+
+// The same with the largest value and Σ exp(value − shift), while the values are in registers.
+template <class S, class Compute>
+inline float finish_and_sum(int64_t rows, float* out, float shift, float* largest, Compute compute) {
+  const auto by = S::set_f(shift);
+  auto sum = S::zero_f(), most = S::set_f(-3.4e38f);
+  int64_t r = 0;
+  for (; r + kLanes <= rows; r += kLanes) {
+    const auto value = compute(r);
+    S::store(out + r, value);
+    most = S::max(value, most);
+    sum = S::add(sum, rough_exponential_f<S>(S::sub(value, by)));
+  }
+  if (r < rows) {
+    float last[kLanes];
+    S::store(last, compute(r));
+    for (int64_t i = 0; i < kLanes; ++i) {
+      if (r + i < rows) out[r + i] = last[i];
+      else last[i] = -3.4e38f;
+    }
+    const auto value = S::load(last);
+    most = S::max(value, most);
+    sum = S::add(sum, rough_exponential_f<S>(S::sub(value, by)));
+  }
+  *largest = S::largest(most);
+  return S::sum(sum);
+}
+
+template <class S>
+float finish_i32_exp(const int32_t* sums, int64_t rows, const float* steps, int64_t stride, float factor,
+                     const float* bias, float* out, float shift, float* largest) {
+  return finish_and_sum<S>(rows, out, shift, largest, FinishWhole<S>{sums, steps, stride, factor, bias});
+}
+
+template <class S>
+float finish_split_exp(const int32_t* high, const int32_t* low, int64_t rows, const float* steps, int64_t stride,
+                       float high_factor, float low_factor, const float* bias, float* out, float shift,
+                       float* largest) {
+  return finish_and_sum<S>(rows, out, shift, largest,
+                           FinishSplit<S>{high, low, steps, stride, high_factor, low_factor, bias});
 }
 
 template <class S>

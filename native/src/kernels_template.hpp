@@ -2,26 +2,33 @@
 #pragma once
 
 #include "kernels_attention.hpp"
+#include "kernels_nines.hpp"
 #include "kernels_products.hpp"
 #include "kernels_states.hpp"
 #include "kernels_words.hpp"
 
 namespace {
 
-template <class S>
+// N: the vectors for weights of 9 bits.
+template <class S, class N = S>
 constexpr micronet::Kernels table(const char* name) {
   return {
       name,
-      products<Integers<S, int8_t>>,
-      products<Integers<S, int16_t>>,
+      products<Integers<S, Plain<S, int8_t>>>,
+      products_i9<N>,
+      products<Integers<S, Plain<S, int16_t>>>,
       products<Floats<S>>,
-      products<Exact<S, int8_t>>,
-      products<Exact<S, int16_t>>,
+      products<Exact<S, Plain<S, int8_t>>>,
+      products<Exact<N, Nines<N>>>,
+      products<Exact<S, Plain<S, int16_t>>>,
       products<Exact<S, float>>,
-      products<Mixed<S, int8_t>>,
-      products<Mixed<S, int16_t>>,
+      products<Mixed<S, Plain<S, int8_t>>>,
+      products<Mixed<N, Nines<N>>>,
+      products<Mixed<S, Plain<S, int16_t>>>,
       finish_i32<S>,
       finish_split<S>,
+      finish_i32_exp<S>,
+      finish_split_exp<S>,
       finish_f32<S>,
       finish_i32_exact<S>,
       finish_f64<S>,
@@ -29,6 +36,7 @@ constexpr micronet::Kernels table(const char* name) {
       quantize<S>,
       scores_i16<S>,
       scores_f64<S>,
+      scores_table<S>,
       scores_f32<S>,
       softmax_f64<S>,
       softmax_f32<S>,

@@ -105,30 +105,38 @@ void Product::split() {
   }
 }
 
+void Product::integer_sums(int64_t panel, int64_t panels) const {
+  const bool halves = way_ == Way::kHalves;
+  const int16_t* x = halves ? scratch_.halves.data() : batch_.integers;
+  const int64_t inputs = halves ? 2 * batch_.tokens : batch_.tokens;
+  const int64_t pairs = matrix_.pairs(), stride = panels * kLanes;
+  int32_t* sums = scratch_.sums.data();
+  if (matrix_.bits <= 8)
+    kernels_.products_i8(matrix_.bytes.data(), panel, panels, pairs, x, batch_.stride, inputs, sums, stride);
+  else if (matrix_.bits == 9)
+    kernels_.products_i9(matrix_.nines.data(), panel, panels, pairs, x, batch_.stride, inputs,
+                         halves ? half_bits_ + 1 : batch_.bits, sums, stride);
+  else
+    kernels_.products_i16(matrix_.shorts.data(), panel, panels, pairs, x, batch_.stride, inputs, sums, stride);
+}
+
 void Product::rows(int64_t panel, int64_t panels, const float* bias, float* out,
                    int64_t out_stride) const {
   const int64_t row = panel * kLanes, stride = panels * kLanes, tokens = batch_.tokens;
   const int64_t count = std::min(stride, matrix_.rows - row);
   const float* steps = matrix_.integers() ? matrix_.steps_at(row) : nullptr;
-  const int64_t step_stride = matrix_.step_stride;
-  const int64_t pairs = matrix_.pairs(), integers = panel * pairs * 2 * kLanes;
-  int32_t* sums = scratch_.sums.data();
+  const int64_t step_stride = matrix_.step_stride, pairs = matrix_.pairs();
+  const int32_t* sums = scratch_.sums.data();
   float* float_sums = scratch_.float_sums.data();
   double* exact_sums = scratch_.exact_sums.data();
-  const bool bytes = matrix_.bits <= 8;
+  const bool bytes = matrix_.bits <= 8, nines = matrix_.bits == 9;
   switch (way_) {
     case Way::kIntegers:
-    case Way::kHalves: {
-      const bool halves = way_ == Way::kHalves;
-      const int16_t* x = halves ? scratch_.halves.data() : batch_.integers;
-      const int64_t inputs = halves ? 2 * tokens : tokens;
-      if (bytes)
-        kernels_.products_i8(matrix_.bytes.data() + integers, panels, pairs, x, batch_.stride, inputs, sums, stride);
-      else
-        kernels_.products_i16(matrix_.shorts.data() + integers, panels, pairs, x, batch_.stride, inputs, sums, stride);
+    case Way::kHalves:
+      integer_sums(panel, panels);
       for (int64_t t = 0; t < tokens; ++t) {
         float* to = out + t * out_stride;
-        if (halves)
+        if (way_ == Way::kHalves)
           kernels_.finish_split(sums + 2 * t * stride, sums + (2 * t + 1) * stride, count, steps, step_stride,
                                 scratch_.factors[2 * t], scratch_.factors[2 * t + 1], bias, to);
         else if (exact_)
@@ -137,35 +145,57 @@ void Product::rows(int64_t panel, int64_t panels, const float* bias, float* out,
           kernels_.finish_i32(sums + t * stride, count, steps, step_stride, batch_.step, bias, to);
       }
       return;
-    }
     case Way::kExact:
       if (!matrix_.integers())
-        kernels_.exact_f32(matrix_.floats.data() + row * matrix_.columns, panels, matrix_.columns, batch_.values,
+        kernels_.exact_f32(matrix_.floats.data(), panel, panels, matrix_.columns, batch_.values,
                            batch_.stride, tokens, exact_sums, stride);
       else if (bytes)
-        kernels_.exact_i8(matrix_.bytes.data() + integers, panels, pairs, batch_.values, batch_.stride, tokens,
+        kernels_.exact_i8(matrix_.bytes.data(), panel, panels, pairs, batch_.values, batch_.stride, tokens,
+                          exact_sums, stride);
+      else if (nines)
+        kernels_.exact_i9(matrix_.nines.data(), panel, panels, pairs, batch_.values, batch_.stride, tokens,
                           exact_sums, stride);
       else
-        kernels_.exact_i16(matrix_.shorts.data() + integers, panels, pairs, batch_.values, batch_.stride, tokens,
+        kernels_.exact_i16(matrix_.shorts.data(), panel, panels, pairs, batch_.values, batch_.stride, tokens,
                            exact_sums, stride);
       for (int64_t t = 0; t < tokens; ++t)
         kernels_.finish_f64(exact_sums + t * stride, count, steps, step_stride, bias, out + t * out_stride);
       return;
     case Way::kMixed:
       if (bytes)
-        kernels_.mixed_i8(matrix_.bytes.data() + integers, panels, pairs, batch_.values, batch_.stride, tokens,
+        kernels_.mixed_i8(matrix_.bytes.data(), panel, panels, pairs, batch_.values, batch_.stride, tokens,
+                          float_sums, stride);
+      else if (nines)
+        kernels_.mixed_i9(matrix_.nines.data(), panel, panels, pairs, batch_.values, batch_.stride, tokens,
                           float_sums, stride);
       else
-        kernels_.mixed_i16(matrix_.shorts.data() + integers, panels, pairs, batch_.values, batch_.stride, tokens,
+        kernels_.mixed_i16(matrix_.shorts.data(), panel, panels, pairs, batch_.values, batch_.stride, tokens,
                            float_sums, stride);
       break;
     case Way::kFloats:
-      kernels_.products_f32(matrix_.floats.data() + row * matrix_.columns, panels, matrix_.columns, batch_.values,
+      kernels_.products_f32(matrix_.floats.data(), panel, panels, matrix_.columns, batch_.values,
                             batch_.stride, tokens, float_sums, stride);
       break;
   }
   for (int64_t t = 0; t < tokens; ++t)
     kernels_.finish_f32(float_sums + t * stride, count, steps, step_stride, bias, out + t * out_stride);
+}
+
+float Product::rows_and_sum(int64_t panel, int64_t count, const float* bias, float* out, float shift,
+                            float* largest) const {
+  const int64_t panels = padded(count) / kLanes, row = panel * kLanes;
+  if (way_ != Way::kIntegers && way_ != Way::kHalves) {
+    rows(panel, panels, bias, out, 0);
+    *largest = kernels_.largest(out, count);
+    return kernels_.exp_sum(out, count, shift);
+  }
+  integer_sums(panel, panels);
+  const int32_t* sums = scratch_.sums.data();
+  if (way_ == Way::kHalves)
+    return kernels_.finish_split_exp(sums, sums + panels * kLanes, count, matrix_.steps_at(row), matrix_.step_stride,
+                                     scratch_.factors[0], scratch_.factors[1], bias, out, shift, largest);
+  return kernels_.finish_i32_exp(sums, count, matrix_.steps_at(row), matrix_.step_stride, batch_.step, bias, out,
+                                 shift, largest);
 }
 
 void Product::all(const float* bias, float* out, int64_t out_stride) const {

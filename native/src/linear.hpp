@@ -65,12 +65,17 @@ class Product {
   // Rows from 16 · panel on: out[t][r] = matrix row · state t + bias, for `panels` ≤ kBlock panels,
   // cut off at the matrix's last row. bias: of the first of these rows, or null.
   void rows(int64_t panel, int64_t panels, const float* bias, float* out, int64_t out_stride) const;
+  // The same for one token: `count` ≤ 16 · kBlock rows, their largest value, and Σ exp(value − shift).
+  // The sum means nothing where a value is far above the shift.
+  float rows_and_sum(int64_t panel, int64_t count, const float* bias, float* out, float shift, float* largest) const;
   // All rows.
   void all(const float* bias, float* out, int64_t out_stride) const;
 
  private:
   enum class Way { kIntegers, kHalves, kExact, kMixed, kFloats };
   void split();
+  // Sums of integers for all inputs into the scratch room, rows after each other a panel's stretch long.
+  void integer_sums(int64_t panel, int64_t panels) const;
 
   const Kernels& kernels_;
   const Matrix& matrix_;

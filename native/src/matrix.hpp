@@ -1,13 +1,14 @@
 // A weight matrix in memory.
 //
-// Rows lie in panels of 16. Integers of up to 8 bits take one byte, wider ones two; of each row of a
-// panel two neighbouring columns stand together, because that is what the processor multiplies at
-// once: (panels, pairs of columns, 16 rows, 2). Floats: (panels, columns, 16 rows). Rows and columns
-// that are missing at the edges are zeros.
+// Rows lie in panels of 16. Integers of up to 8 bits take one byte, those of 9 bits 9 bits (nines.hpp),
+// wider ones two bytes; of each row of a panel two neighbouring columns stand together, because that
+// is what the processor multiplies at once: (panels, pairs of columns, 16 rows, 2). Floats: (panels,
+// columns, 16 rows). Rows and columns that are missing at the edges are zeros.
 #pragma once
 
 #include "buffer.hpp"
 #include "kernels.hpp"
+#include "nines.hpp"
 
 namespace micronet {
 
@@ -15,7 +16,8 @@ struct Matrix {
   int64_t rows = 0, columns = 0;
   int bits = 32;
   Buffer<int8_t> bytes;     // 2 to 8 bits
-  Buffer<int16_t> shorts;   // 9 to 16 bits
+  Buffer<uint8_t> nines;    // 9 bits
+  Buffer<int16_t> shorts;   // 10 to 16 bits
   Buffer<float> floats;     // 32 bits
   Buffer<float> steps;      // of integers: 1, or one a row (up to a multiple of 16)
   int64_t step_stride = 0;  // 0 or 1
@@ -26,7 +28,11 @@ struct Matrix {
   int64_t largest() const { return (int64_t{1} << (bits - 1)) - 1; }
   const float* steps_at(int64_t row) const { return steps.data() + row * step_stride; }
 
-  // Where the element is, for matrices of integers and of floats.
+  // An element of a matrix of integers.
+  int16_t integer(int64_t row, int64_t column) const;
+  void set_integer(int64_t row, int64_t column, int16_t value);
+
+  // Where the element is, for matrices of integers that do not have 9 bits, and of floats.
   int64_t integer_place(int64_t row, int64_t column) const {
     return ((row / kLanes * pairs() + column / 2) * kLanes + row % kLanes) * 2 + column % 2;
   }
@@ -37,6 +43,7 @@ struct Matrix {
 
 // Bytes that a matrix takes.
 inline int64_t matrix_bytes(int64_t rows, int64_t columns, int bits) {
+  if (bits == 9) return nine_bytes(padded(rows) / kLanes * ((columns + 1) / 2));
   const int64_t size = bits > 16 ? 4 : bits > 8 ? 2 : 1;
   return padded(rows) * round_up(columns, 2) * size;
 }

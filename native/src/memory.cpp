@@ -6,13 +6,25 @@
 
 namespace micronet {
 
+namespace {
+
+// A larger one that begins with the same numbers.
+template <class T>
+Buffer<T> grown(const Buffer<T>& from, int64_t size) {
+  Buffer<T> to(size);
+  if (from.size()) std::memcpy(to.data(), from.data(), size_t(from.size()) * sizeof(T));
+  return to;
+}
+
+}  // namespace
+
 Memory::Memory(const Model& model) : model_(&model) {
   const int64_t size = model.config.cache;
   if (!size) return;
   rows_limit_ = round_up(size + kLargestChunk + 1, kBlock);
   states_.columns = model.config.width;
   if (model.integer_cache) {
-    states_.bits = model.hidden.bits <= 9 ? 9 : model.hidden.bits;  // held in 16 bits
+    states_.bits = model.hidden.bits;
     states_.steps = Buffer<float>(kLanes);
     states_.steps[0] = model.hidden.step * model.theta;
   }
@@ -23,17 +35,16 @@ void Memory::reserve(int64_t first, int64_t count) {
   const int64_t needed = std::min(rows_limit_, first + count);
   if (needed <= states_.rows) return;
   const int64_t rows = std::min(rows_limit_, round_up(std::max(needed, 2 * states_.rows), kLanes));
-  Buffer<int32_t> words(rows);
-  if (words_.size()) std::memcpy(words.data(), words_.data(), size_t(words_.size()) * 4);
+  Buffer<int32_t> words = grown(words_, rows);
   if (model_->integer_cache) {
-    Buffer<int16_t> grown(rows * states_.pairs() * 2);
-    if (states_.shorts.size()) std::memcpy(grown.data(), states_.shorts.data(), size_t(states_.shorts.size()) * 2);
-    states_.shorts = std::move(grown);
+    const int64_t bytes = matrix_bytes(rows, states_.columns, states_.bits);
+    if (states_.bits <= 8) states_.bytes = grown(states_.bytes, bytes);
+    else if (states_.bits == 9) states_.nines = grown(states_.nines, bytes);
+    else states_.shorts = grown(states_.shorts, bytes / 2);
   } else {
-    Buffer<float> grown(rows * states_.columns);
-    if (states_.floats.size()) std::memcpy(grown.data(), states_.floats.data(), size_t(states_.floats.size()) * 4);
-    states_.floats = std::move(grown);
+    states_.floats = grown(states_.floats, rows * states_.columns);
   }
+  index_.reserve(rows);
   words_ = std::move(words);
   states_.rows = rows;
 }
@@ -42,7 +53,7 @@ void Memory::put(int64_t j, const float* values, const int16_t* integers) {
   if (!used()) return;
   const int64_t row = j % rows_limit_;
   for (int64_t c = 0; c < states_.columns; ++c) {
-    if (model_->integer_cache) states_.shorts[states_.integer_place(row, c)] = integers[c];
+    if (model_->integer_cache) states_.set_integer(row, c, integers[c]);
     else states_.floats[states_.float_place(row, c)] = values[c];
   }
 }
@@ -50,7 +61,7 @@ void Memory::put(int64_t j, const float* values, const int16_t* integers) {
 void Memory::get(int64_t j, float* values, int16_t* integers) const {
   const int64_t row = j % rows_limit_;
   for (int64_t c = 0; c < states_.columns; ++c) {
-    if (model_->integer_cache) integers[c] = states_.shorts[states_.integer_place(row, c)];
+    if (model_->integer_cache) integers[c] = states_.integer(row, c);
     else values[c] = states_.floats[states_.float_place(row, c)];
   }
 }

@@ -8,6 +8,7 @@
 
 #include "linear.hpp"
 #include "model.hpp"
+#include "word_index.hpp"
 
 namespace micronet {
 
@@ -22,7 +23,10 @@ class Memory {
   void reserve(int64_t first, int64_t count);
   // Writes state number j; may run on several threads for different j.
   void put(int64_t j, const float* values, const int16_t* integers);
-  void set_word(int64_t j, int32_t word) { words_[j % rows_limit_] = word; }
+  void set_word(int64_t j, int32_t word) {
+    words_[j % rows_limit_] = word;
+    index_.set(j % rows_limit_, word);
+  }
   // State number j; for saving.
   void get(int64_t j, float* values, int16_t* integers) const;
   int32_t word(int64_t j) const { return words_[j % rows_limit_]; }
@@ -35,12 +39,15 @@ class Memory {
   // The row of a block's first state. Rows of a block follow each other.
   int64_t row_of(int64_t j) const { return j % rows_limit_; }
   const int32_t* words() const { return words_.data(); }
+  // Which rows have the same word.
+  const WordIndex& index() const { return index_; }
 
  private:
   const Model* model_;
   int64_t rows_limit_ = 0;  // a multiple of kBlock; 0 without a cache
   Matrix states_;
   Buffer<int32_t> words_;
+  WordIndex index_;
 };
 
 }  // namespace micronet

@@ -1,5 +1,7 @@
 #include "model.hpp"
 
+#include <algorithm>
+
 #include "container.hpp"
 #include "linear.hpp"
 #include "status.hpp"
@@ -8,8 +10,8 @@ namespace micronet {
 
 namespace {
 
-Positions read_positions(Unpacker& unpacker, const Config& config, const std::string& name,
-                         const Quantizer& queries) {
+Positions read_table(Unpacker& unpacker, const Config& config, const std::string& name,
+                     const Quantizer& queries) {
   const auto described = config.tensors.find(name);
   Positions positions;
   positions.stride = padded(config.context) + kLanes;
@@ -23,21 +25,15 @@ Positions read_positions(Unpacker& unpacker, const Config& config, const std::st
     const int64_t pairs = (config.key_width + 1) / 2;
     positions.pairs = Buffer<int16_t>(pairs * positions.stride * 2);
     for (int64_t d = 0; d < config.key_width; ++d)
-      for (int64_t c = 0; c < config.context; ++c) {
-        const int64_t place = matrix.integer_place(d, c);
-        positions.pairs[(d / 2 * positions.stride + c) * 2 + d % 2] =
-            matrix.bits <= 8 ? int16_t(matrix.bytes[place]) : matrix.shorts[place];
-      }
+      for (int64_t c = 0; c < config.context; ++c)
+        positions.pairs[(d / 2 * positions.stride + c) * 2 + d % 2] = matrix.integer(d, c);
     return positions;
   }
   if (matrix.rows) {
     positions.values = Buffer<float>(config.key_width * positions.stride);
     for (int64_t d = 0; d < config.key_width; ++d)
-      for (int64_t c = 0; c < config.context; ++c) {
-        const int64_t place = matrix.integer_place(d, c);
-        const int value = matrix.bits <= 8 ? matrix.bytes[place] : matrix.shorts[place];
-        positions.values[d * positions.stride + c] = float(value) * *matrix.steps_at(d);
-      }
+      for (int64_t c = 0; c < config.context; ++c)
+        positions.values[d * positions.stride + c] = float(matrix.integer(d, c)) * *matrix.steps_at(d);
     return positions;
   }
   // The tensor first: only then it is known that the file can have one of this size.
@@ -46,6 +42,17 @@ Positions read_positions(Unpacker& unpacker, const Config& config, const std::st
   for (int64_t d = 0; d < config.key_width; ++d)
     std::memcpy(positions.values.data() + d * positions.stride, values.data() + d * config.context,
                 size_t(config.context) * 4);
+  return positions;
+}
+
+Positions read_positions(Unpacker& unpacker, const Config& config, const std::string& name,
+                         const Quantizer& queries) {
+  Positions positions = read_table(unpacker, config, name, queries);
+  if (config.activation_bits && !positions.integers) {
+    positions.wide = Buffer<double>(positions.values.size());
+    std::copy_n(positions.values.data(), positions.values.size(), positions.wide.data());
+    positions.values = {};
+  }
   return positions;
 }
 

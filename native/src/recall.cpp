@@ -21,17 +21,10 @@ Batch query_of(const Model& model, const Batch& hidden, States& room) {
 
 }  // namespace
 
-size_t Votes::slot_of(int32_t word) const {
-  const size_t mask = table_.size() - 1;
-  size_t slot = uint32_t(word) * 0x9E3779B1u >> 7 & mask;
-  while (table_[slot] && words_[size_t(table_[slot] - 1)] != word) slot = (slot + 1) & mask;
-  return slot;
-}
-
-float Votes::share(int32_t word) const {
+float Votes::share(const Memory& memory, int32_t word) const {
   if (words_.empty()) return 0;
-  const int32_t entry = table_[slot_of(word)];
-  return entry ? shares_[size_t(entry - 1)] : 0.0f;
+  const int32_t slot = memory.index().slot_of_word(word);
+  return slot < 0 ? 0.0f : by_slot_[size_t(slot)];
 }
 
 void Votes::count(const Model& model, const Memory& memory, int64_t t, const Batch& hidden, Scratch& scratch) {
@@ -60,25 +53,17 @@ void Votes::count(const Model& model, const Memory& memory, int64_t t, const Bat
   check_finite(float(std::log(sum)));
   const float scale = float(double(model.lam) / sum);
 
-  size_t room_for = 64;
-  while (room_for < size_t(n) * 2) room_for *= 2;
-  table_.assign(room_for, 0);
-  const int32_t* words = memory.words();
+  const WordIndex& index = memory.index();
+  by_slot_.assign(size_t(index.slots()), 0);
   for (int64_t block = begin; block < t; block += Memory::kBlock) {
-    const int64_t row = memory.row_of(block) - block;
-    const int64_t to = std::min(block + Memory::kBlock, t);
-    for (int64_t j = std::max(block, first); j < to; ++j) {
-      const int32_t word = words[row + j];
-      const size_t slot = slot_of(word);
-      const float share = exponentials[j - first] * scale;
-      if (table_[slot]) {
-        shares_[size_t(table_[slot] - 1)] += share;
-      } else {
-        words_.push_back(word);
-        shares_.push_back(share);
-        table_[slot] = int32_t(words_.size());
-      }
-    }
+    const int64_t row = memory.row_of(block) - block, to = std::min(block + Memory::kBlock, t);
+    for (int64_t j = std::max(block, first); j < to; ++j)
+      by_slot_[size_t(index.slot_of_row(row + j))] += exponentials[j - first] * scale;
+  }
+  for (size_t slot = 0; slot < by_slot_.size(); ++slot) {
+    if (by_slot_[slot] == 0) continue;
+    words_.push_back(index.word(int64_t(slot)));
+    shares_.push_back(by_slot_[slot]);
   }
 }
 

@@ -12,21 +12,19 @@ namespace micronet {
 // The cache's votes for words, each with its share λ of the probability.
 class Votes {
  public:
-  void clear() { words_.clear(); }
   // Similarities of state number t to those before it, summed up by word.
   void count(const Model& model, const Memory& memory, int64_t t, const Batch& hidden, Scratch& scratch);
 
   bool any() const { return !words_.empty(); }
-  const std::vector<int32_t>& words() const { return words_; }
-  const std::vector<float>& shares() const { return shares_; }
-  float share(int32_t word) const;  // 0 where nothing voted for it
+  const std::vector<int32_t>& words() const { return words_; }    // those with votes
+  const std::vector<float>& shares() const { return shares_; }    // of each of them
+  // The share of a word, 0 where nothing voted for it; `memory` as it was when votes were counted.
+  float share(const Memory& memory, int32_t word) const;
 
  private:
-  size_t slot_of(int32_t word) const;
-
+  std::vector<float> by_slot_;  // shares by the slots of the memory's index
   std::vector<int32_t> words_;
   std::vector<float> shares_;
-  std::vector<int32_t> table_;  // index into the two + 1, or 0; a power of two
   Buffer<float> similarities_;
 };
 

@@ -29,11 +29,15 @@ void add_bin(const Model& model, const Bin& bin, const Batch& hidden, const int6
   std::vector<LogSum> sums(size_t(hidden.tokens));
   std::vector<float> asked(size_t(hidden.tokens));
   room.logits.at_least(hidden.tokens * kWordBlock);
-  each_logit_block(k, bin.table, bin.bias, input, w.scratch, false, room.logits.data(), kWordBlock,
-                   [&](int64_t t, int64_t row, int64_t rows, const float* x) {
-                     sums[size_t(t)].add(k, x, rows);
-                     if (entries[t] >= row && entries[t] < row + rows) asked[size_t(t)] = x[entries[t] - row];
-                   });
+  const Product product(k, bin.table, input, false, w.scratch);
+  each_word_block(bin.table, [&](int64_t row, int64_t rows) {
+    product.rows(row / kLanes, padded(rows) / kLanes, bin.bias.data() + row, room.logits.data(), kWordBlock);
+    for (int64_t t = 0; t < hidden.tokens; ++t) {
+      const float* x = room.logits.data() + t * kWordBlock;
+      sums[size_t(t)].add(k, x, rows);
+      if (entries[t] >= row && entries[t] < row + rows) asked[size_t(t)] = x[entries[t] - row];
+    }
+  });
   if (count) {
     const int64_t stride = padded(count);
     room.tails.at_least(hidden.tokens * stride);

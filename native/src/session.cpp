@@ -64,12 +64,11 @@ float Session::compute_bin(int64_t number, float* logits, float* block_most) {
   const Bin& bin = model_->bins[size_t(number)];
   const Batch input = bin_input(*model_, bin, hidden_.batch(1), projected_, workspace_.scratch);
   LogSum sum;
-  each_logit_block(k, bin.table, bin.bias, input, workspace_.scratch, true, logits, 0,
-                   [&](int64_t, int64_t row, int64_t rows, const float* x) {
-                     const float most = k.largest(x, rows);
-                     if (block_most) block_most[row / kWordBlock] = most;
-                     sum.add(k, x, rows, most);
-                   });
+  const Product product(k, bin.table, input, false, workspace_.scratch);
+  each_word_block(bin.table, [&](int64_t row, int64_t rows) {
+    const float most = sum.add(k, product, row / kLanes, rows, bin.bias.data() + row, logits + row);
+    if (block_most) block_most[row / kWordBlock] = most;
+  });
   if (number == 0 && model_->tail_weight.rows) {
     Product(k, model_->tail_weight, input, false, workspace_.scratch)
         .all(model_->tail_bias.data(), next_.tail_logits.data(), 0);
@@ -109,7 +108,7 @@ float Session::constant(int64_t bin, float bin_log_sum) const {
 float Session::value(int32_t id) {
   const int64_t bin = model_->bin_of(id);
   float x = next_.logits[id] - constant(bin, next_.bin_log_sums[size_t(bin)]);
-  const float share = next_.votes.share(id);
+  const float share = next_.votes.share(state_.memory, id);
   if (share > 0) model_->kernels.add_votes(&x, &share, 1);
   return x;
 }
@@ -134,7 +133,13 @@ void Session::log_distribution(float* out) {
     if (!kept) {  // straight into the caller's room: the logits are not kept
       (i ? bin_sum : next_.log_sum) = compute_bin(i, to, nullptr);
     }
-    k.subtract(kept ? next_.logits.data() + bin.first : to, bin.table.rows, constant(i, bin_sum), to);
+    const float* from = kept ? next_.logits.data() + bin.first : to;
+    const float amount = constant(i, bin_sum);
+    // The last words first: their logits are still in the processor's caches.
+    for (int64_t end = bin.table.rows; end > 0; end -= kWordBlock) {
+      const int64_t row = std::max<int64_t>(0, end - kWordBlock);
+      k.subtract(from + row, end - row, amount, to + row);
+    }
   }
   const std::vector<int32_t>& words = next_.votes.words();
   float values[512];

@@ -35,6 +35,17 @@ struct Avx2 {
     return {_mm256_add_epi32(acc.a, _mm256_madd_epi16(w.a, x)),
             _mm256_add_epi32(acc.b, _mm256_madd_epi16(w.b, x))};
   }
+  // Weights of 9 bits (nines.hpp): the last bits of eight steps, the next one's on top of each byte.
+  using Bits = __m256i;
+  static Bits load_bits(const uint8_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
+  static Bits next_bits(Bits b) { return _mm256_add_epi8(b, b); }
+  static Bits bits_of_step(Bits b, int step) { return _mm256_sll_epi16(b, _mm_cvtsi32_si128(step)); }
+  static P scaled_nines(Bits b, const uint8_t* upper) {  // 128 times the weights
+    const __m256i last = _mm256_and_si256(b, _mm256_set1_epi8(int8_t(-128)));
+    const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(upper));
+    return {_mm256_unpacklo_epi8(last, bytes), _mm256_unpackhi_epi8(last, bytes)};
+  }
+  static P less_scaled(P p) { return {_mm256_srai_epi16(p.a, 7), _mm256_srai_epi16(p.b, 7)}; }
   static I even(P p) {
     return {_mm256_srai_epi32(_mm256_slli_epi32(p.a, 16), 16),
             _mm256_srai_epi32(_mm256_slli_epi32(p.b, 16), 16)};
@@ -61,6 +72,7 @@ struct Avx2 {
   static I bits_or(I x, I y) { return {_mm256_or_si256(x.a, y.a), _mm256_or_si256(x.b, y.b)}; }
   template <int N> static I shift_left(I x) { return {_mm256_slli_epi32(x.a, N), _mm256_slli_epi32(x.b, N)}; }
   template <int N> static I shift_right(I x) { return {_mm256_srli_epi32(x.a, N), _mm256_srli_epi32(x.b, N)}; }
+  template <int N> static I shift_right_signed(I x) { return {_mm256_srai_epi32(x.a, N), _mm256_srai_epi32(x.b, N)}; }
   static F as_float(I x) { return {_mm256_castsi256_ps(x.a), _mm256_castsi256_ps(x.b)}; }
   static I as_int(F x) { return {_mm256_castps_si256(x.a), _mm256_castps_si256(x.b)}; }
   static F to_float(I x) { return {_mm256_cvtepi32_ps(x.a), _mm256_cvtepi32_ps(x.b)}; }

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "nines.hpp"
+
 namespace {
 
 struct Scalar {
@@ -38,6 +40,18 @@ struct Scalar {
       return acc.v[i] + (int32_t(w.v[2 * i]) * x.a + int32_t(w.v[2 * i + 1]) * x.b);
     });
   }
+  // Weights of 9 bits (nines.hpp): the last bits of eight steps, the next one's on top of each byte.
+  struct Bits { uint8_t v[32]; };
+  static Bits load_bits(const uint8_t* p) { Bits r; std::memcpy(r.v, p, sizeof r.v); return r; }
+  static Bits next_bits(Bits b) { return bits_of_step(b, 1); }
+  static Bits bits_of_step(Bits b, int step) { return each<Bits>([&](int i) { return uint8_t(b.v[i] << step); }); }
+  static P scaled_nines(Bits b, const uint8_t* upper) {  // 128 times the weights
+    return each<P>([&](int i) {
+      const auto place = micronet::place_in_step(i / 2, i % 2);
+      return int16_t(int8_t(upper[place]) * 256 + (b.v[place] & 128));
+    });
+  }
+  static P less_scaled(P p) { return each<P>([&](int i) { return int16_t(p.v[i] >> 7); }); }
   static I even(P p) { return each<I>([&](int i) { return int32_t(p.v[2 * i]); }); }
   static I odd(P p) { return each<I>([&](int i) { return int32_t(p.v[2 * i + 1]); }); }
 
@@ -55,6 +69,7 @@ struct Scalar {
   static I bits_or(I a, I b) { return each<I>([&](int i) { return a.v[i] | b.v[i]; }); }
   template <int N> static I shift_left(I a) { return each<I>([&](int i) { return int32_t(uint32_t(a.v[i]) << N); }); }
   template <int N> static I shift_right(I a) { return each<I>([&](int i) { return int32_t(uint32_t(a.v[i]) >> N); }); }
+  template <int N> static I shift_right_signed(I a) { return each<I>([&](int i) { return a.v[i] >> N; }); }
   static F as_float(I a) { F r; std::memcpy(r.v, a.v, sizeof r.v); return r; }
   static I as_int(F a) { I r; std::memcpy(r.v, a.v, sizeof r.v); return r; }
   static F to_float(I a) { return each<F>([&](int i) { return float(a.v[i]); }); }

@@ -11,38 +11,42 @@ namespace micronet {
 
 constexpr int64_t kWordBlock = Product::kBlock * kLanes;  // words whose logits are computed at once
 
-// log Σ exp(x) over numbers that come in pieces.
+// log Σ exp(x) over numbers that come in pieces: `shift` is the largest of some of them.
 struct LogSum {
-  float most = -std::numeric_limits<float>::infinity();
+  static constexpr float kFar = 30;  // a number may exceed the shift by so much
+
+  float shift = -std::numeric_limits<float>::infinity();
   double sum = 0;
 
   void add(const Kernels& kernels, const float* x, int64_t n) { add(kernels, x, n, kernels.largest(x, n)); }
   void add(const Kernels& kernels, const float* x, int64_t n, float largest) {
-    if (largest > most) {
-      sum *= std::exp(double(most) - double(largest));
-      most = largest;
+    if (largest > shift) {
+      sum *= std::exp(double(shift) - double(largest));
+      shift = largest;
     }
-    sum += double(kernels.exp_sum(x, n, most));
+    sum += double(kernels.exp_sum(x, n, shift));
   }
-  float value() const { return float(double(most) + std::log(sum)); }
+  // The next rows of a product for one token, written to `out`; gives the largest. Where that is not far
+  // above the shift, the sum is already there when they are written.
+  float add(const Kernels& kernels, const Product& product, int64_t panel, int64_t rows, const float* bias,
+            float* out) {
+    float largest = 0;
+    const float part = product.rows_and_sum(panel, rows, bias, out, shift, &largest);
+    if (largest < shift + kFar) sum += double(part);
+    else add(kernels, out, rows, largest);
+    return largest;
+  }
+  float value() const { return float(double(shift) + std::log(sum)); }
 };
 
 // The states that a bin's table is multiplied with: the hidden ones, or projected into `room`.
 Batch bin_input(const Model& model, const Bin& bin, const Batch& hidden, States& room, Scratch& scratch);
 
-// Computes the logits of all rows of a table in blocks of at most kWordBlock rows, and hands each
-// token's block to visit(token, first row, rows, logits). With `keep`, out is (tokens, stride) for
-// all rows; else it is room for one block, (tokens, kWordBlock).
+// Calls visit(first row, rows) for blocks of at most kWordBlock rows of a table.
 template <class Visit>
-void each_logit_block(const Kernels& kernels, const Matrix& table, const Buffer<float>& bias, const Batch& input,
-                      Scratch& scratch, bool keep, float* out, int64_t stride, Visit visit) {
-  const Product product(kernels, table, input, false, scratch);
-  for (int64_t row = 0; row < table.rows; row += kWordBlock) {
-    const int64_t rows = table.rows - row < kWordBlock ? table.rows - row : kWordBlock;
-    float* to = keep ? out + row : out;
-    product.rows(row / kLanes, padded(rows) / kLanes, bias.data() + row, to, stride);
-    for (int64_t t = 0; t < input.tokens; ++t) visit(t, row, rows, to + t * stride);
-  }
+void each_word_block(const Matrix& table, Visit visit) {
+  for (int64_t row = 0; row < table.rows; row += kWordBlock)
+    visit(row, table.rows - row < kWordBlock ? table.rows - row : kWordBlock);
 }
 
 // Refuses a sum that is not finite: some weight is beyond what floats can hold.

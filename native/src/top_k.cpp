@@ -15,6 +15,7 @@ namespace {
 
 // Bounds are compared with a margin for rounding.
 constexpr float kMargin = 1e-3f;
+constexpr float kLogTwo = 0.6931472f;
 
 // `best` is a heap with the worst of at most k candidates on top.
 void offer(std::vector<Candidate>& best, size_t k, Candidate candidate) {
@@ -36,13 +37,23 @@ void Session::scan(int64_t number, int64_t k, std::vector<Candidate>& best) {
   const auto room = size_t(k);
   const float amount = constant(number, next_.bin_log_sums[size_t(number)]);
   float* logits = next_.logits.data();
-  // Words with votes are offered with them, and are passed over when their bin is searched.
+  // Words with votes are offered with them, and are passed over when their bin is searched. The sum of
+  // two probabilities is at most twice the larger one: most words need no logarithm.
   std::vector<std::pair<int32_t, float>> voted;
-  for (int32_t word : next_.votes.words())
-    if (word >= bin.first && word < bin.last && next_.votes.share(word) > 0) {
-      offer(best, room, {value(word), word});
-      voted.emplace_back(word, logits[word]);
+  const std::vector<int32_t>& words = next_.votes.words();
+  for (size_t i = 0; i < words.size(); ++i) {
+    const int32_t word = words[i];
+    const float share = next_.votes.shares()[i];
+    if (word < bin.first || word >= bin.last || share <= 0) continue;
+    voted.emplace_back(word, logits[word]);
+    float x = logits[word] - amount;
+    if (best.size() == room) {
+      const float half = best.front().log_probability - kLogTwo - kMargin;
+      if (x < half && share < std::exp(half)) continue;
     }
+    model_->kernels.add_votes(&x, &share, 1);
+    offer(best, room, {x, word});
+  }
   for (const auto& entry : voted) logits[entry.first] = -std::numeric_limits<float>::infinity();
   for (int64_t row = 0; row < bin.table.rows; row += kWordBlock) {
     const float most = next_.block_most[size_t(next_.block_start[size_t(number)] + row / kWordBlock)];

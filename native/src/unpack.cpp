@@ -156,6 +156,54 @@ class PanelWriter {
   int64_t columns_, group_, panel_, row_ = 0, column_ = 0;
 };
 
+// The same for weights of 9 bits: upper bytes go to their places at once, the last bits of a row's
+// steps are gathered until their byte is full.
+class NinesWriter {
+ public:
+  NinesWriter(uint8_t* to, int64_t columns) : to_(to), columns_(columns) { begin_row(); }
+
+  void put(const int16_t* values, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      const int16_t value = values[i];
+      group_[(1 + in_group_) * kStepBytes + odd_] = uint8_t(value >> 1);
+      lasts_[odd_] = uint8_t(lasts_[odd_] | (value & 1) << (7 - in_group_));
+      if (++column_ == columns_) {
+        end_group();
+        column_ = 0;
+        ++row_;
+        begin_row();
+      } else if (odd_) {
+        odd_ = 0;
+        if (++in_group_ == kGroupSteps) {
+          end_group();
+          in_group_ = 0;
+          group_ += kGroupBytes;
+        }
+      } else {
+        odd_ = 1;
+      }
+    }
+  }
+
+ private:
+  void begin_row() {
+    const int64_t step = row_ / kLanes * ((columns_ + 1) / 2);
+    group_ = to_ + group_of(step) + place_in_step(row_ % kLanes, 0);
+    in_group_ = step % kGroupSteps;
+    odd_ = 0;
+  }
+  void end_group() {
+    for (int i = 0; i < 2; ++i) {
+      if (lasts_[i]) group_[i] = uint8_t(group_[i] | lasts_[i]);
+      lasts_[i] = 0;
+    }
+  }
+
+  uint8_t *to_, *group_ = nullptr;  // a group's bytes from the row's place on
+  int64_t columns_, row_ = 0, column_ = 0, in_group_ = 0, odd_ = 0;
+  uint8_t lasts_[2] = {};
+};
+
 }  // namespace
 
 Unpacker::Unpacker(Container& container, const Config& config, Arena& arena)
@@ -206,6 +254,10 @@ Matrix Unpacker::matrix(const std::string& name, int64_t rows, int64_t columns) 
   if (matrix.bits <= 8) {
     matrix.bytes = arena_.take<int8_t>(bytes);
     PanelWriter<int8_t> writer(matrix.bytes.data(), columns, 2);
+    each_integer_piece(parts, name, [&](int64_t, const int16_t* v, int64_t n) { writer.put(v, n); });
+  } else if (matrix.bits == 9) {
+    matrix.nines = arena_.take<uint8_t>(bytes);
+    NinesWriter writer(matrix.nines.data(), columns);
     each_integer_piece(parts, name, [&](int64_t, const int16_t* v, int64_t n) { writer.put(v, n); });
   } else {
     matrix.shorts = arena_.take<int16_t>(bytes / 2);

@@ -37,6 +37,7 @@ Matrix random_matrix(std::mt19937& random, int64_t rows, int64_t columns, int bi
     m.steps = Buffer<float>(padded(row_steps ? rows : 1));
     for (int64_t r = 0; r < (row_steps ? rows : 1); ++r) m.steps[r] = 0.25f / float(1 << r % 5);
     if (bits <= 8) m.bytes = Buffer<int8_t>(matrix_bytes(rows, columns, bits));
+    else if (bits == 9) m.nines = Buffer<uint8_t>(matrix_bytes(rows, columns, bits));
     else m.shorts = Buffer<int16_t>(matrix_bytes(rows, columns, bits) / 2);
   }
   std::uniform_int_distribution<int> integer(-int(bits == 32 ? 1000 : m.largest()), int(bits == 32 ? 1000 : m.largest()));
@@ -44,8 +45,7 @@ Matrix random_matrix(std::mt19937& random, int64_t rows, int64_t columns, int bi
     for (int64_t c = 0; c < columns; ++c) {
       const int value = integer(random);
       if (bits == 32) m.floats[m.float_place(r, c)] = float(value) / 997.0f;
-      else if (bits <= 8) m.bytes[m.integer_place(r, c)] = int8_t(value);
-      else m.shorts[m.integer_place(r, c)] = int16_t(value);
+      else m.set_integer(r, c, int16_t(value));
     }
   return m;
 }
@@ -56,7 +56,7 @@ TEST(products_are_those_of_the_formula_on_every_way) {
   std::mt19937 random(1);
   for (const Kernels* kernels : available())
     for (int bits : {3, 8, 9, 16, 32})
-      for (int64_t columns : {1, 2, 4, 5, 33, 70})
+      for (int64_t columns : {1, 2, 4, 5, 33, 64, 70})
         for (int64_t tokens : {1, 2, 3, 9, 13})
           for (int activation_bits : {0, 9, 16})
             for (bool exact : {false, true}) {
@@ -96,6 +96,50 @@ TEST(products_are_those_of_the_formula_on_every_way) {
               }
               CHECK(worst < 1e-6);
             }
+}
+
+TEST(integers_of_9_bits_have_their_places) {
+  for (int64_t columns : {1, 3, 4, 16, 50}) {
+    std::mt19937 random(5);
+    Matrix nines = random_matrix(random, 37, columns, 9, false), shorts;
+    random.seed(5);
+    shorts = random_matrix(random, 37, columns, 10, false);
+    for (int64_t r = 0; r < 37; ++r)
+      for (int64_t c = 0; c < columns; ++c) {
+        shorts.set_integer(r, c, int16_t((r * 31 + c * 17) % 511 - 255));
+        nines.set_integer(r, c, shorts.integer(r, c));  // over what was there
+      }
+    for (int64_t r = 0; r < 37; ++r)
+      for (int64_t c = 0; c < columns; ++c) CHECK(nines.integer(r, c) == shorts.integer(r, c));
+  }
+}
+
+// The sums of 9-bit weights are the largest there can be, and are gathered in pieces.
+TEST(sums_of_9_bits_do_not_overflow) {
+  for (const Kernels* kernels : available())
+    for (int64_t columns : {256, 768, 8192})
+      for (int16_t sign : {1, -1}) {
+        Matrix m;
+        m.rows = 16;
+        m.columns = columns;
+        m.bits = 9;
+        m.steps = Buffer<float>(16);
+        m.steps[0] = 1;
+        m.nines = Buffer<uint8_t>(matrix_bytes(m.rows, columns, 9));
+        States x;
+        x.resize(1, columns);
+        x.quantized = true;
+        x.bits = 9;
+        x.step = 1;
+        for (int64_t c = 0; c < columns; ++c) {
+          for (int64_t r = 0; r < m.rows; ++r) m.set_integer(r, c, int16_t(255 * sign));
+          x.integer_row(0)[c] = 255;
+        }
+        float out[16];
+        Scratch scratch;
+        Product(*kernels, m, x.batch(1), true, scratch).all(nullptr, out, 16);
+        for (float value : out) CHECK(value == float(int64_t(columns) * 255 * 255 * sign));
+      }
 }
 
 TEST(quantizers_round_half_to_even_and_clamp) {

@@ -1,0 +1,106 @@
+// Products with weights in 9 bits of memory (nines.hpp); see kernels.hpp.
+#pragma once
+
+#include "kernels_common.hpp"
+#include "kernels_products.hpp"
+#include "nines.hpp"
+
+namespace {
+
+// Any step by its number, for the tiles of kernels_products.hpp.
+template <class S>
+struct Nines {
+  using Weight = uint8_t;
+  static constexpr bool kStreamed = false;
+  static constexpr int kStep = 0;  // steps have no size of their own
+  static typename S::P load(const uint8_t* w, int64_t step) {
+    const auto bits = S::bits_of_step(S::load_bits(w + micronet::group_of(step)), int(step % micronet::kGroupSteps));
+    return S::less_scaled(S::scaled_nines(bits, w + micronet::upper_of(step)));
+  }
+};
+
+// A group's steps, for the sums of one panel: x points to the group's first pair of each token.
+// SCALED leaves the weights 128 times as large, which the sums must bear.
+template <class S, int TOKENS, int STEPS, bool SCALED>
+inline void add_steps(typename S::Bits& bits, const uint8_t* upper, const int16_t* x, int64_t x_stride,
+                      typename S::I (&sums)[TOKENS]) {
+  MICRONET_UNROLL
+  for (int c = 0; c < STEPS; ++c) {
+    typename S::P column = S::scaled_nines(bits, upper + c * micronet::kStepBytes);
+    if constexpr (!SCALED) column = S::less_scaled(column);
+    bits = S::next_bits(bits);
+    MICRONET_UNROLL
+    for (int t = 0; t < TOKENS; ++t) sums[t] = S::madd(sums[t], column, S::pair(x + t * x_stride + 2 * c));
+  }
+}
+
+// One token, or one as two halves, and matrices whose panels are whole groups.
+template <class S, int TOKENS, bool SCALED>
+void stream_groups(const uint8_t* w, int64_t panel, int64_t panels, int64_t steps, const int16_t* x, int64_t x_stride,
+                   int32_t* out, int64_t out_stride) {
+  constexpr int64_t kBear = 16;  // groups of steps whose scaled sums fit 32 bits: 256 columns of 9 bits
+  const int64_t groups = steps / micronet::kGroupSteps;
+  const uint8_t* group = w + panel * groups * micronet::kGroupBytes;
+  for (int64_t p = 0; p < panels; ++p) {
+    typename S::I totals[TOKENS];
+    for (auto& total : totals) total = S::zero_i();
+    for (int64_t begin = 0; begin < groups; begin += kBear) {
+      const int64_t end = groups < begin + kBear ? groups : begin + kBear;
+      typename S::I sums[TOKENS];
+      for (auto& sum : sums) sum = S::zero_i();
+      for (int64_t g = begin; g < end; ++g, group += micronet::kGroupBytes) {
+        for (int64_t line = 0; line < micronet::kGroupBytes; line += 64) __builtin_prefetch(group + kAhead + line);
+        auto bits = S::load_bits(group);
+        add_steps<S, TOKENS, int(micronet::kGroupSteps), SCALED>(
+            bits, group + micronet::kStepBytes, x + 2 * micronet::kGroupSteps * g, x_stride, sums);
+      }
+      for (int t = 0; t < TOKENS; ++t)
+        totals[t] = S::add(totals[t], SCALED ? S::template shift_right_signed<7>(sums[t]) : sums[t]);
+    }
+    for (int t = 0; t < TOKENS; ++t) S::store(out + t * out_stride + p * kLanes, totals[t]);
+  }
+}
+
+// The same where a group holds several panels of STEPS steps, and the first panel begins one.
+template <class S, int TOKENS, int STEPS>
+void stream_panels(const uint8_t* w, int64_t panel, int64_t panels, const int16_t* x, int64_t x_stride, int32_t* out,
+                   int64_t out_stride) {
+  constexpr int64_t kPanels = micronet::kGroupSteps / STEPS;
+  for (int64_t p = 0; p < panels; p += kPanels) {
+    const uint8_t* group = w + micronet::group_of((panel + p) * STEPS);
+    for (int64_t line = 0; line < micronet::kGroupBytes; line += 64) __builtin_prefetch(group + kAhead + line);
+    auto bits = S::load_bits(group);
+    for (int64_t i = 0; i < kPanels && p + i < panels; ++i) {
+      typename S::I sums[TOKENS];
+      for (auto& sum : sums) sum = S::zero_i();
+      add_steps<S, TOKENS, STEPS, false>(bits, group + (1 + i * STEPS) * micronet::kStepBytes, x, x_stride, sums);
+      for (int t = 0; t < TOKENS; ++t) S::store(out + t * out_stride + (p + i) * kLanes, sums[t]);
+    }
+  }
+}
+
+template <class S, int TOKENS, bool SCALED>
+bool stream_nines(const uint8_t* w, int64_t panel, int64_t panels, int64_t steps, const int16_t* x, int64_t x_stride,
+                  int32_t* out, int64_t out_stride) {
+  if (steps % micronet::kGroupSteps == 0)
+    stream_groups<S, TOKENS, SCALED>(w, panel, panels, steps, x, x_stride, out, out_stride);
+  else if (steps == 2 && panel % 4 == 0)
+    stream_panels<S, TOKENS, 2>(w, panel, panels, x, x_stride, out, out_stride);
+  else
+    return false;
+  return true;
+}
+
+template <class S>
+void products_i9(const uint8_t* w, int64_t panel, int64_t panels, int64_t steps, const int16_t* x, int64_t x_stride,
+                 int64_t tokens, int x_bits, int32_t* out, int64_t out_stride) {
+  bool done = false;
+  if (tokens == 1)
+    done = x_bits <= 9 ? stream_nines<S, 1, true>(w, panel, panels, steps, x, x_stride, out, out_stride)
+                       : stream_nines<S, 1, false>(w, panel, panels, steps, x, x_stride, out, out_stride);
+  else if (tokens == 2)
+    done = stream_nines<S, 2, false>(w, panel, panels, steps, x, x_stride, out, out_stride);
+  if (!done) products<Integers<S, Nines<S>>>(w, panel, panels, steps, x, x_stride, tokens, out, out_stride);
+}
+
+}  // namespace
