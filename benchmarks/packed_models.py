@@ -30,7 +30,7 @@ def torch_model(path: Path) -> LanguageModel:
     own_cache = packed.cache
     cache = None
     if own_cache is not None:
-        cache = CacheConfig(size=own_cache.size, theta=own_cache.theta, lam=own_cache.lam)
+        cache = CacheConfig(**vars(own_cache))
     model = LanguageModel(packed.shape, cache)
     floats = {name: torch.tensor(w.floats()) for name, w in packed.tensors.items()}
     own = {name: value for name, value in model.state_dict().items() if name.startswith("cache.")}

@@ -95,8 +95,11 @@ Config read_config(const std::string& metadata) {
           read_model(json, config);
         } else if (key == "cache") {
           if (!json.null())
-            read_object(json, {"size"},
-                        [&](const std::string&) { config.cache = read_size(json, 1, kLargestCache); });
+            read_object(json, {"size", "ramp"}, [&](const std::string& part) {
+              if (part == "size") config.cache = read_size(json, 1, kLargestCache);
+              else config.ramp = read_size(json, 0, kLargestCache);
+            });
+          if (config.ramp > config.cache) json.damaged("a ramp that is longer than the cache");
         } else if (key == "tokenizer") {
           const std::string name = json.string();
           if (name != "wikitext" && name != "word")

@@ -25,6 +25,8 @@ Memory::Memory(const Model& model) : model_(&model) {
   states_.columns = model.config.width;
   if (model.integer_cache) {
     states_.bits = model.hidden.bits;
+    // Whole groups of 9 bits a panel: then no two panels share a byte, and threads write side by side.
+    states_.columns = padded(model.config.width);
     states_.steps = Buffer<float>(kLanes);
     states_.steps[0] = model.hidden.step * model.theta;
   }
@@ -52,7 +54,7 @@ void Memory::reserve(int64_t first, int64_t count) {
 void Memory::put(int64_t j, const float* values, const int16_t* integers) {
   if (!used()) return;
   const int64_t row = j % rows_limit_;
-  for (int64_t c = 0; c < states_.columns; ++c) {
+  for (int64_t c = 0; c < model_->config.width; ++c) {
     if (model_->integer_cache) states_.set_integer(row, c, integers[c]);
     else states_.floats[states_.float_place(row, c)] = values[c];
   }
@@ -60,7 +62,7 @@ void Memory::put(int64_t j, const float* values, const int16_t* integers) {
 
 void Memory::get(int64_t j, float* values, int16_t* integers) const {
   const int64_t row = j % rows_limit_;
-  for (int64_t c = 0; c < states_.columns; ++c) {
+  for (int64_t c = 0; c < model_->config.width; ++c) {
     if (model_->integer_cache) integers[c] = states_.integer(row, c);
     else values[c] = states_.floats[states_.float_place(row, c)];
   }

@@ -78,6 +78,10 @@ struct Model {
   Quantizer hidden;
   bool integer_cache = false;  // similarities are sums of integers that fit 32 bits
   float theta = 0, lam = 0;
+  // The cache's share of the prediction while it holds so many states, at least one.
+  double cache_share(int64_t held) const {
+    return held < config.ramp ? double(lam) * double(held) / double(config.ramp) : double(lam);
+  }
   // Whatever feeds a quantizer is computed in double or in integers (docs/arithmetic.md, rule 2).
   bool exact = false;
   uint64_t fingerprint = 0;

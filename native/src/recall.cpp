@@ -51,7 +51,8 @@ void Votes::count(const Model& model, const Memory& memory, int64_t t, const Bat
   for (int64_t i = 0; i < n; i += 4096)
     sum += double(model.kernels.exp_store(exponentials + i, std::min<int64_t>(4096, n - i), most));
   check_finite(float(std::log(sum)));
-  const float scale = float(double(model.lam) / sum);
+  share_ = model.cache_share(n);
+  const float scale = float(share_ / sum);
 
   const WordIndex& index = memory.index();
   by_slot_.assign(size_t(index.slots()), 0);
@@ -98,13 +99,13 @@ void mix_recalled(const Model& model, const Memory& memory, int64_t first, const
       r.matching += double(k.matching_sum(x, memory.words() + row + begin - from, n, words[t]));
     }
   }
-  const double keep = std::log1p(-double(model.lam));
   for (int64_t t = 0; t < hidden.tokens; ++t) {
     if (first + t == 0) continue;  // nothing to remember yet
     const Recalled& r = recalled[size_t(t)];
     check_finite(float(std::log(r.sum)));
-    log_probabilities[t] = float(double(log_probabilities[t]) + keep);
-    const float share = float(double(model.lam) * r.matching / r.sum);
+    const double all = model.cache_share(first + t - memory.first_for(first + t));
+    log_probabilities[t] = float(double(log_probabilities[t]) + std::log1p(-all));
+    const float share = float(all * r.matching / r.sum);
     if (share > 0) k.add_votes(log_probabilities + t, &share, 1);
   }
 }

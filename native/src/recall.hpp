@@ -16,12 +16,15 @@ class Votes {
   void count(const Model& model, const Memory& memory, int64_t t, const Batch& hidden, Scratch& scratch);
 
   bool any() const { return !words_.empty(); }
+  // The share of all votes together.
+  double share() const { return share_; }
   const std::vector<int32_t>& words() const { return words_; }    // those with votes
   const std::vector<float>& shares() const { return shares_; }    // of each of them
   // The share of a word, 0 where nothing voted for it; `memory` as it was when votes were counted.
   float share(const Memory& memory, int32_t word) const;
 
  private:
+  double share_ = 0;
   std::vector<float> by_slot_;  // shares by the slots of the memory's index
   std::vector<int32_t> words_;
   std::vector<float> shares_;

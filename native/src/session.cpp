@@ -101,7 +101,7 @@ void Session::need_votes() {
 float Session::constant(int64_t bin, float bin_log_sum) const {
   double amount = next_.log_sum;
   if (bin) amount += double(bin_log_sum) - double(next_.tail_logits[size_t(bin - 1)]);
-  if (next_.votes.any()) amount -= std::log1p(-double(model_->lam));
+  if (next_.votes.any()) amount -= std::log1p(-next_.votes.share());
   return float(amount);
 }
 

@@ -163,29 +163,50 @@ class NinesWriter {
   NinesWriter(uint8_t* to, int64_t columns) : to_(to), columns_(columns) { begin_row(); }
 
   void put(const int16_t* values, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) {
-      const int16_t value = values[i];
-      group_[(1 + in_group_) * kStepBytes + odd_] = uint8_t(value >> 1);
-      lasts_[odd_] = uint8_t(lasts_[odd_] | (value & 1) << (7 - in_group_));
-      if (++column_ == columns_) {
+    while (count) {
+      if (in_group_ == 0 && odd_ == 0 && count >= 2 * kGroupSteps && columns_ - column_ >= 2 * kGroupSteps) {
+        put_group(values);
+        values += 2 * kGroupSteps;
+        count -= 2 * kGroupSteps;
+      } else {
+        put_one(*values++);
+        --count;
+      }
+      if (column_ == columns_) {
         end_group();
         column_ = 0;
         ++row_;
         begin_row();
-      } else if (odd_) {
-        odd_ = 0;
-        if (++in_group_ == kGroupSteps) {
-          end_group();
-          in_group_ = 0;
-          group_ += kGroupBytes;
-        }
-      } else {
-        odd_ = 1;
       }
     }
   }
 
  private:
+  void put_group(const int16_t* values) {
+    unsigned first = 0, second = 0;
+    for (int64_t step = 0; step < kGroupSteps; ++step) {
+      uint8_t* upper = group_ + (1 + step) * kStepBytes;
+      upper[0] = uint8_t(values[2 * step] >> 1);
+      upper[1] = uint8_t(values[2 * step + 1] >> 1);
+      first = 2 * first | (values[2 * step] & 1);
+      second = 2 * second | (values[2 * step + 1] & 1);
+    }
+    group_[0] = uint8_t(first);
+    group_[1] = uint8_t(second);
+    column_ += 2 * kGroupSteps;
+    group_ += kGroupBytes;
+  }
+  void put_one(int16_t value) {
+    group_[(1 + in_group_) * kStepBytes + odd_] = uint8_t(value >> 1);
+    lasts_[odd_] = uint8_t(lasts_[odd_] | (value & 1) << (7 - in_group_));
+    ++column_;
+    in_group_ += odd_;
+    odd_ = 1 - odd_;
+    if (in_group_ < kGroupSteps) return;
+    end_group();
+    in_group_ = 0;
+    group_ += kGroupBytes;
+  }
   void begin_row() {
     const int64_t step = row_ / kLanes * ((columns_ + 1) / 2);
     group_ = to_ + group_of(step) + place_in_step(row_ % kLanes, 0);

@@ -169,7 +169,7 @@ class Maker {
         ",\"layers\":" + std::to_string(o_.layers) + ",\"heads\":" + std::to_string(o_.heads) +
         ",\"key_width\":" + std::to_string(o_.key_width) + ",\"value_width\":" + std::to_string(o_.value_width) +
         ",\"ffn_width\":" + std::to_string(o_.ffn_width) + ",\"context\":" + std::to_string(o_.context) +
-        "},\"cache\":" + (o_.cache ? "{\"size\":" + std::to_string(o_.cache) + "}" : "null") +
+        "},\"cache\":" + (o_.cache ? "{\"size\":" + std::to_string(o_.cache) + ",\"ramp\":" + std::to_string(o_.cache / 2) + "}" : "null") +
         ",\"tokenizer\":\"wikitext\",\"activation_bits\":" +
         (o_.activation_bits ? std::to_string(o_.activation_bits) : "null") + ",\"tensors\":{" + tensors_ +
         "},\"card\":{\"name\":\"tiny\",\"numbers\":[1.5e3,-2,true,null]}}";

@@ -91,9 +91,12 @@ TEST(lies_of_the_metadata_are_refused) {
       {"\"layers\":2", "\"layers\":2147483647"},
       {"\"heads\":2", "\"heads\":2147483647"},
       {"\"context\":4", "\"context\":2147483647"},
-      {"\"cache\":{\"size\":5}", "\"cache\":{\"size\":0}"},
-      {"\"cache\":{\"size\":5}", "\"cache\":{\"size\":99999999}"},
-      {"\"cache\":{\"size\":5}", "\"cache\":null"},
+      {"\"cache\":{\"size\":5,", "\"cache\":{\"size\":0,"},
+      {"\"ramp\":2", "\"ramp\":6"},
+      {"\"ramp\":2", "\"ramp\":-1"},
+      {",\"ramp\":2", ""},
+      {"\"cache\":{\"size\":5,", "\"cache\":{\"size\":99999999,"},
+      {"\"cache\":{\"size\":5,\"ramp\":2}", "\"cache\":null"},
       {"\"tokenizer\":\"wikitext\"", "\"tokenizer\":\"bpe\""},
       {"\"activation_bits\":9", "\"activation_bits\":17"},
       {"\"activation_bits\":9", "\"activation_bits\":null"},
@@ -173,7 +176,7 @@ TEST(lies_of_the_header_are_refused) {
   with("\"data_offsets\":[0,", "\"DATA_offsets\":[0,");
   with("__metadata__", "__Metadata__");
   with("{\"micronet\":", "{\"macronet\":");
-  with("}  ", "}x ");
+  with("} ", "}x");
   for (uint64_t length : {uint64_t{0}, uint64_t{1}, uint64_t{100000001}, UINT64_MAX, uint64_t{1} << 63, uint64_t(whole.size() - 7)}) {
     auto spoiled = whole;
     std::memcpy(spoiled.data(), &length, 8);

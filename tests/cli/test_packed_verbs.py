@@ -103,7 +103,7 @@ def test_evaluate_gives_the_runs_perplexity(
     found = report([*words, "--json"], capsys)
     assert found["perplexity"] == pytest.approx(wanted["perplexity"], rel=1e-5)
     assert found["tokens"] == wanted["tokens"]
-    assert found["cache"] == {"size": 30}
+    assert found["cache"] == {"size": 30, "ramp": 0}
     assert [part["tokens"] for part in found["bins"]] == [p["tokens"] for p in wanted["bins"]]
     text = tmp_path / "valid.txt"
     text.write_text(corpus.decode(corpus.split("valid")), encoding="utf-8")

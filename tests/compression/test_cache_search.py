@@ -95,20 +95,20 @@ def test_hidden_states_are_computed_once(
     assert sum(calls) == len(ids) - 1
 
 
-@pytest.mark.parametrize("useful", [0.0, 0.3, 1.0])
-def test_the_best_lam_for_a_theta(useful: float) -> None:
+@pytest.mark.parametrize(("useful", "ramp"), [(0.0, 0), (0.3, 0), (0.3, 1500), (1.0, 0)])
+def test_the_best_lam_for_a_theta(useful: float, ramp: int) -> None:
     """Against a fine grid, also where the best is at an end."""
     torch.manual_seed(0)
     surface = Surface.__new__(Surface)
     surface.log_softmax = torch.rand(2000).double().log() - 3
     helps = torch.rand(2000) < useful
     log_cache = torch.where(helps, surface.log_softmax + 2, float("-inf"))
-    tried = surface.best_lam(log_cache, 0.07)
+    tried = surface.best_lam(log_cache, 0.07, ramp)
     assert tried[0][0] == 0.07
-    grid = [surface.loss(log_cache, float(lam)) for lam in np.linspace(1e-6, 1 - 1e-6, 2001)]
+    grid = [surface.loss(log_cache, float(lam), ramp) for lam in np.linspace(1e-6, 1 - 1e-6, 2001)]
     assert min(loss for _, loss in tried) < min(grid) + 2e-5  # λ is found to 1e-5
     for lam, loss in tried:
-        assert loss == pytest.approx(surface.loss(log_cache, lam))
+        assert loss == pytest.approx(surface.loss(log_cache, lam, ramp))
 
 
 @pytest.mark.parametrize(

@@ -39,8 +39,8 @@ def text(length: int, seed: int = 0, batch: int = 1) -> tuple[Tensor, Tensor, Te
     return hidden, words, softmax
 
 
-def cache(size: int, theta: float = 0.4, lam: float = 0.3) -> Cache:
-    return Cache(CacheConfig(size=size, theta=theta, lam=lam)).double()
+def cache(size: int, theta: float = 0.4, lam: float = 0.3, ramp: int = 0) -> Cache:
+    return Cache(CacheConfig(size=size, theta=theta, lam=lam, ramp=ramp)).double()
 
 
 def of_words(distribution: Tensor, words: Tensor) -> Tensor:
@@ -52,17 +52,20 @@ def of_words(distribution: Tensor, words: Tensor) -> Tensor:
     length=st.integers(1, 40),
     size=st.integers(1, 50),
     cut=st.integers(0, 39),
+    ramp=st.integers(0, 50),
     seed=st.integers(0, 9),
 )
-def test_mixture_is_the_definition(length: int, size: int, cut: int, seed: int) -> None:
-    """For any length, any size up to longer than the text, cut in two anywhere."""
+def test_mixture_is_the_definition(length: int, size: int, cut: int, ramp: int, seed: int) -> None:
+    """For any length, size up to longer than the text and ramp, cut in two anywhere."""
     hidden, words, softmax = text(length, seed, batch=2)
-    cut = min(cut, length - 1)
-    ours = cache(size)
+    cut, ramp = min(cut, length - 1), min(ramp, size)
+    ours = cache(size, ramp=ramp)
     expected = softmax.exp()
     for row in range(2):
         chances = direct(0.4, 0.3, size, hidden[row], words[row])
-        expected[row, 1:] = 0.7 * expected[row, 1:] + 0.3 * chances[1:]
+        for n in range(1, length):
+            share = 0.3 * min(1, min(n, size) / ramp) if ramp else 0.3
+            expected[row, n] = (1 - share) * expected[row, n] + share * chances[n]
     memory = None
     every, single = [], []
     for part in (slice(0, cut), slice(cut, length)):
@@ -117,10 +120,10 @@ def test_sequences_of_a_batch_do_not_share_a_cache() -> None:
         torch.testing.assert_close(together[own], alone)
 
 
-@pytest.mark.parametrize("remembered", [0, 9])
-def test_gradients_against_finite_differences(remembered: int) -> None:
+@pytest.mark.parametrize(("remembered", "ramp"), [(0, 0), (9, 0), (0, 9), (4, 9)])
+def test_gradients_against_finite_differences(remembered: int, ramp: int) -> None:
     hidden, words, softmax = text(25)
-    ours = cache(9)
+    ours = cache(9, ramp=ramp)
     past = ours.remember(None, hidden[:, :remembered], words[:, :remembered])
     memory = past if remembered else None
     hidden, words = hidden[:, remembered:], words[:, remembered:]

@@ -15,8 +15,7 @@ def torch_model(model: PackedModel) -> LanguageModel:
     """Build the torch model of a packed one, quantized where that is."""
     cache = None
     if model.cache is not None:
-        own = model.cache
-        cache = CacheConfig(size=own.size, theta=own.theta, lam=own.lam)
+        cache = CacheConfig(**vars(model.cache))
     built = LanguageModel(model.shape, cache, scheme(model))
     state = state_of_stored(built, stored(model))
     rest = built.load_state_dict(state, strict=False)

@@ -71,6 +71,8 @@ def check_cache(cache: CacheParameters) -> None:
     """Refuse a cache without a size, or parameters outside their bounds."""
     if not 1 <= cache.size <= LARGEST_CACHE:
         refuse(f"its cache of {cache.size} is not one of 1 to {LARGEST_CACHE}")
+    if not 0 <= cache.ramp <= cache.size:
+        refuse(f"its cache of {cache.size} has the ramp {cache.ramp}, which is not from 0 to that")
     theta, lam = np.float32(cache.theta), np.float32(cache.lam)
     if not (np.isfinite(theta) and theta > 0):
         refuse(f"its cache has θ = {theta}, which is not above 0")

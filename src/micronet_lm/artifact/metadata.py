@@ -36,12 +36,19 @@ class Described:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DescribedCache:
+    """What the metadata says of the cache."""
+
+    size: int
+    ramp: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Metadata:
     """The metadata of a packed file."""
 
     model: ModelConfig
-    cache: int
-    """Size of the cache; 0 is none."""
+    cache: DescribedCache | None
     tokenizer: str
     activation_bits: int | None
     tensors: Mapping[str, Described]
@@ -54,7 +61,7 @@ def to_json(model: PackedModel) -> str:
     record = {
         "format": FORMAT,
         "model": {key: shape[key] for key in _SHAPE},
-        "cache": None if model.cache is None else {"size": model.cache.size},
+        "cache": model.cache and {"size": model.cache.size, "ramp": model.cache.ramp},
         "tokenizer": model.tokenizer,
         "activation_bits": model.activation_bits,
         "tensors": {name: _described(model.tensors[name]) for name in sorted(model.tensors)},
@@ -150,13 +157,17 @@ def _shape(record: Any) -> ModelConfig:
     return ModelConfig(**record)
 
 
-def _cache(record: Any) -> int:
+def _cache(record: Any) -> DescribedCache | None:
     if record is None:
-        return 0
+        return None
     if not isinstance(record, dict):
         refuse("its cache is neither a JSON object nor null")
-    _check_keys(record, ("size",), "its cache")
-    return _check_size(record["size"], "cache.size", LARGEST_CACHE)
+    _check_keys(record, ("size", "ramp"), "its cache")
+    size = _check_size(record["size"], "cache.size", LARGEST_CACHE)
+    ramp = record["ramp"]
+    if type(ramp) is not int or not 0 <= ramp <= size:
+        refuse(f"its cache.ramp {short(ramp)} is not from 0 to cache.size {size}")
+    return DescribedCache(size=size, ramp=ramp)
 
 
 def _tensors(record: Any, shape: ModelConfig) -> dict[str, Described]:

@@ -70,6 +70,12 @@ class CacheParameters:
     """Sharpness of the similarity; a float32."""
     lam: float
     """The cache's share of the prediction; a float32."""
+    ramp: int = 0
+    """States with which it gets all of its share; with fewer it gets as much less."""
+
+    def share(self, held: int) -> float:
+        """The share of a cache that holds so many states, at least one."""
+        return self.lam * min(1.0, held / self.ramp) if self.ramp else self.lam
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

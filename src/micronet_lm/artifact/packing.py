@@ -112,7 +112,10 @@ def _cache(reader: _Checkpoint, recipe: Recipe) -> CacheParameters | None:
     positive = max(theta, 0.0) + math.log1p(math.exp(-abs(theta)))
     share = 1 / (1 + math.exp(-lam)) if lam >= 0 else math.exp(lam) / (1 + math.exp(lam))
     return CacheParameters(
-        size=recipe.cache.size, theta=float(np.float32(positive)), lam=float(np.float32(share))
+        size=recipe.cache.size,
+        theta=float(np.float32(positive)),
+        lam=float(np.float32(share)),
+        ramp=recipe.cache.ramp,
     )
 
 

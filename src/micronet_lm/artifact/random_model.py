@@ -44,6 +44,7 @@ class Choice:
     """Size of the cache; 0 is none."""
     theta: float = 0.02
     lam: float = 0.1
+    ramp: int = 0
     sparsity: float = 0.0
     """Share of zeros in every prunable matrix."""
     bits: int = FULL
@@ -81,7 +82,7 @@ def random_model(shape: ModelConfig, choice: Choice | None = None) -> PackedMode
     cache = None
     if choice.cache:
         theta, lam = (float(np.float32(value)) for value in (choice.theta, choice.lam))
-        cache = CacheParameters(size=choice.cache, theta=theta, lam=lam)
+        cache = CacheParameters(size=choice.cache, theta=theta, lam=lam, ramp=choice.ramp)
     return PackedModel(
         shape=shape,
         tensors=tensors,

@@ -12,7 +12,14 @@ from micronet_lm.accounting.target import FULL
 from micronet_lm.artifact.bits import loose_bits, packed_size, unpack_integers, unpack_mask
 from micronet_lm.artifact.checks import check_model
 from micronet_lm.artifact.container import Container, open_container
-from micronet_lm.artifact.metadata import Described, Metadata, from_json, refuse, short
+from micronet_lm.artifact.metadata import (
+    Described,
+    DescribedCache,
+    Metadata,
+    from_json,
+    refuse,
+    short,
+)
 from micronet_lm.artifact.names import is_norm
 from micronet_lm.artifact.packed_model import CacheParameters, PackedModel, Weights
 from micronet_lm.config import Place
@@ -134,12 +141,12 @@ class _Reader:
             refuse(f"its vocabulary has {len(words)} words instead of {count}")
         return words
 
-    def cache(self, size: int) -> CacheParameters | None:
+    def cache(self, described: DescribedCache | None) -> CacheParameters | None:
         """Give the cache's parameters, where there is a cache."""
-        if not size:
+        if described is None:
             return None
         theta, lam = (float(self.take(f"cache.{key}", "F32", 1)[0]) for key in ("theta", "lam"))
-        return CacheParameters(size=size, theta=theta, lam=lam)
+        return CacheParameters(size=described.size, theta=theta, lam=lam, ramp=described.ramp)
 
     def activations(self, metadata: Metadata) -> dict[Place, NDArray[np.float32]]:
         """Give the quantizers of all places that are quantized."""

@@ -103,7 +103,8 @@ def _print_card(console: Console, report: Mapping[str, Any]) -> None:
     lines = {
         "target": report["target"],
         "words": f"{report['model']['vocabulary']:,}",
-        "cache": f"{cache['size']:,}, theta {cache['theta']:.5f}, lambda {cache['lam']:.4f}"
+        "cache": f"{cache['size']:,}, theta {cache['theta']:.5f}, lambda {cache['lam']:.4f}, "
+        f"ramp {cache['ramp']:,}"
         if cache
         else "none",
         "activation bits": report["activation_bits"] or "32",

@@ -43,6 +43,14 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         "--size", type=int, default=3000, metavar="N", help="size of the cache (default: 3000)"
     )
     parser.add_argument(
+        "--ramp",
+        type=int,
+        default=0,
+        metavar="N",
+        help="activations with which the cache gets all of its share; with fewer it gets as much "
+        "less, which short texts need (default: 0, all of it at once, as in the paper)",
+    )
+    parser.add_argument(
         "--out", type=Path, metavar="DIR", help="where the result goes (RUN/searched-N)"
     )
     parser.add_argument(
@@ -58,6 +66,8 @@ def _run(arguments: argparse.Namespace) -> int:
     size = arguments.size
     if size < 1:
         raise UsageError(f"--size {size} must be at least 1 activation")
+    if not 0 <= arguments.ramp <= size:
+        raise UsageError(f"--ramp {arguments.ramp} must be from 0 to the cache's size, {size}")
 
     from micronet_lm.compression import Point, Surface, search_cache, write_searched_run
     from micronet_lm.training import Run, perplexity
@@ -70,7 +80,7 @@ def _run(arguments: argparse.Namespace) -> int:
     model = run.model(arguments.checkpoint)
     with bar(f"Reading {arguments.split}", total=len(ids) - 1, unit="tokens") as advance:
         surface = Surface(model, ids, advance=advance)
-    search = search_cache(model, surface, size=size, tell=_tell)
+    search = search_cache(model, surface, size=size, ramp=arguments.ramp, tell=_tell)
     report = write_searched_run(run, arguments.checkpoint, corpus, arguments.split, search, out)
     if arguments.json:
         print(json.dumps({**report, "out": str(out)}))  # noqa: T201

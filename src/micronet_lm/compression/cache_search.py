@@ -55,6 +55,9 @@ class Search:
     size: int
     """Size of the cache that it was done for."""
 
+    ramp: int
+    """Its ramp."""
+
     before: float
     """Loss of the model as it was: with its own cache and size, or without one."""
 
@@ -73,9 +76,10 @@ def search_cache(
     surface: "Surface",
     *,
     size: int,
+    ramp: int = 0,
     tell: Callable[[Point], None] = lambda _: None,
 ) -> Search:
-    """Find the best θ and λ for a cache of `size`; the model is left as it is.
+    """Find the best θ and λ for a cache of `size` with a `ramp`; the model is left as it is.
 
     `surface` is what the model makes of a text. A model without a cache begins at the paper's
     values. `tell` hears of the best λ for each θ.
@@ -87,7 +91,7 @@ def search_cache(
         before = -float(surface.log_softmax.mean())
     else:
         theta, lam = cache.theta.item(), cache.lam.item()
-        before = surface.loss(surface.log_cache(theta, cache.size), lam)
+        before = surface.loss(surface.log_cache(theta, cache.size), lam, cache.ramp)
     points: list[Point] = []
 
     def best_at(log_theta: float) -> float:
@@ -95,7 +99,7 @@ def search_cache(
         begin = min(points, key=_loss).lam if points else lam
         tried = [
             Point(theta=math.exp(log_theta), lam=at, loss=loss)
-            for at, loss in surface.best_lam(log_cache, begin)
+            for at, loss in surface.best_lam(log_cache, begin, ramp)
         ]
         points.extend(tried)
         best = min(tried, key=_loss)
@@ -104,7 +108,9 @@ def search_cache(
 
     _descend(best_at, math.log(theta))
     found = min(points, key=_loss)
-    return Search(size=size, before=before, start=points[0], found=found, points=tuple(points))
+    return Search(
+        size=size, ramp=ramp, before=before, start=points[0], found=found, points=tuple(points)
+    )
 
 
 def _loss(point: Point) -> float:
@@ -143,21 +149,23 @@ class Surface:
         result = recall(theta * self._states, self._states, self._words, nothing, size)
         return result[0].double()
 
-    def loss(self, log_cache: Tensor, lam: float) -> float:
+    def loss(self, log_cache: Tensor, lam: float, ramp: int = 0) -> float:
         """Mean loss of the mixture; a text's first word has no cache."""
-        return -float(self._mixed(log_cache, lam).mean())
+        return -float(self._mixed(log_cache, lam, self._parts(ramp)).mean())
 
-    def best_lam(self, log_cache: Tensor, lam: float) -> list[tuple[float, float]]:
+    def best_lam(self, log_cache: Tensor, lam: float, ramp: int = 0) -> list[tuple[float, float]]:
         """Follow Newton's method from `lam`; return each λ on the way with its loss."""
         tried: list[tuple[float, float]] = []
         softmax, cache = self.log_softmax[1:], log_cache[1:]
+        parts = self._parts(ramp)
         low, high = SMALLEST_LAM, 1 - SMALLEST_LAM
         for _ in range(30):
             lam = min(max(lam, low), high)
-            mixed = self._mixed(log_cache, lam)
+            mixed = self._mixed(log_cache, lam, parts)
             tried.append((lam, -float(mixed.mean())))
-            # d loss / d λ = mean of (P_softmax − P_cache) / P; the second derivative its square's.
-            slope = (softmax - mixed[1:]).exp() - (cache - mixed[1:]).exp()
+            # d loss / d λ = mean of (P_softmax − P_cache) / P, on the ramp a part of it; the second
+            # derivative its square's.
+            slope = parts * ((softmax - mixed[1:]).exp() - (cache - mixed[1:]).exp())
             first, second = float(slope.mean()), float(slope.square().mean())
             low, high = (low, lam) if first > 0 else (lam, high)
             move = -first / second if second else 0.0
@@ -167,11 +175,17 @@ class Surface:
             lam = lam + move if low < lam + move < high else (low + high) / 2
         return tried
 
-    def _mixed(self, log_cache: Tensor, lam: float) -> Tensor:
+    def _parts(self, ramp: int) -> Tensor:
+        """The part of λ that each word but the first gets on the ramp (N − 1)."""
+        held = torch.arange(1, len(self.log_softmax), dtype=torch.float64)
+        return (held / ramp).clamp(max=1) if ramp else torch.ones_like(held)
+
+    def _mixed(self, log_cache: Tensor, lam: float, parts: Tensor) -> Tensor:
         """log((1 − λ) P_softmax + λ P_cache) (N)."""
-        mixed = torch.logaddexp(self.log_softmax + math.log1p(-lam), log_cache + math.log(lam))
-        mixed[0] = self.log_softmax[0]
-        return mixed
+        share = lam * parts
+        softmax, cache = self.log_softmax[1:], log_cache[1:]
+        mixed = torch.logaddexp(softmax + torch.log1p(-share), cache + share.log())
+        return torch.cat([self.log_softmax[:1], mixed])
 
 
 def _descend(value: Callable[[float], float], start: float) -> None:

@@ -24,12 +24,17 @@ def write_searched_run(
     search: Search,
     out: Path,
 ) -> dict[str, Any]:
-    """Write the run's model with the found size, θ and λ, and the whole search beside it.
+    """Write the run's model with the searched cache, and the whole search beside it.
 
     Returns what `search.json` holds.
     """
     found = search.found
-    values = {"cache.size": search.size, "cache.theta": found.theta, "cache.lam": found.lam}
+    values = {
+        "cache.size": search.size,
+        "cache.ramp": search.ramp,
+        "cache.theta": found.theta,
+        "cache.lam": found.lam,
+    }
     recipe = merge_recipe(run.recipe(), values)
     assert recipe.cache is not None  # noqa: S101
     model = run.model(which)
@@ -42,6 +47,7 @@ def write_searched_run(
     whole = {
         **record,
         "size": search.size,
+        "ramp": search.ramp,
         "before": {"loss": search.before, "perplexity": perplexity(search.before)},
         "start": _point(search.start),
         "found": _point(found),

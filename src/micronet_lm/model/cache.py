@@ -4,6 +4,10 @@ P(x_n) = (1 − λ) P_softmax(x_n) + λ P_cache(x_n), where P_cache is the softm
 the last n activations h_i of the same text, each voting for the word that followed it. θ and λ
 are trained with the model: θ is the softplus and λ the sigmoid of a free parameter. While a text
 has no activation before the current one, P is P_softmax.
+
+Beyond the paper, a cache may have a ramp r: while it holds only m < r activations, its share is
+λ·m/r. A λ that is right for thousands of activations is far too large for the first few of a
+short text.
 """
 
 import math
@@ -34,6 +38,7 @@ class Cache(nn.Module):
     def __init__(self, config: CacheConfig) -> None:
         super().__init__()
         self.size = config.size  # may be changed after training
+        self.ramp = config.ramp
         self.free_theta = nn.Parameter(torch.empty(()))
         self.free_lam = nn.Parameter(torch.empty(()))
         self.set(theta=config.theta, lam=config.lam)
@@ -61,7 +66,7 @@ class Cache(nn.Module):
         past = _or_nothing(memory, hidden)
         every = torch.cat([past.words, words], dim=1)
         log_cache = recall(self.theta * hidden, hidden, every, past.states, self.size)
-        return self._mix(log_softmax, log_cache, empty=not past.words.shape[1])
+        return self._mix(log_softmax, log_cache, past.words.shape[1])
 
     def log_probabilities(
         self,
@@ -80,7 +85,7 @@ class Cache(nn.Module):
         log_cache = recall_several(
             self.theta * hidden, hidden, every, asked, past.states, self.size
         )
-        return self._mix(log_softmax, log_cache, empty=not past.words.shape[1])
+        return self._mix(log_softmax, log_cache, past.words.shape[1])
 
     def log_distribution(
         self, log_softmax: Tensor, hidden: Tensor, words: Tensor, memory: Memory | None
@@ -95,9 +100,11 @@ class Cache(nn.Module):
         cache = recalled_words(self.theta * hidden, hidden, every, past.states, self.size, size)
         # The cache knows hundreds of words of many thousands: only theirs are mixed.
         known = every.unique()  # (U)
-        mixed = self._mix(log_softmax[..., known], cache[..., known].log(), empty=False)
-        mixed = (log_softmax + F.logsigmoid(-self.free_lam)).index_copy(-1, known, mixed)
-        return mixed if past.words.shape[1] else _unmixed_first(log_softmax, mixed)
+        held = past.words.shape[1]
+        mixed = self._mix(log_softmax[..., known], cache[..., known].log(), held)
+        log_kept, _ = self._log_shares(log_softmax, held)
+        mixed = (log_softmax + log_kept).index_copy(-1, known, mixed)
+        return mixed if held else _unmixed_first(log_softmax, mixed)
 
     def remember(self, memory: Memory | None, hidden: Tensor, words: Tensor) -> Memory:
         """Return what is remembered after `words` (B, T) turned out to follow `hidden`."""
@@ -106,12 +113,24 @@ class Cache(nn.Module):
         every = torch.cat([past.words, words[:, -self.size :]], dim=1)
         return Memory(states=states[:, -self.size :], words=every[:, -self.size :])
 
-    def _mix(self, log_softmax: Tensor, log_cache: Tensor, *, empty: bool) -> Tensor:
-        """log((1 − λ) P_softmax + λ P_cache), but P_softmax for a text's first token."""
-        mixed = torch.logaddexp(
-            log_softmax + F.logsigmoid(-self.free_lam), log_cache + F.logsigmoid(self.free_lam)
-        )
-        return _unmixed_first(log_softmax, mixed) if empty else mixed
+    def _mix(self, log_softmax: Tensor, log_cache: Tensor, held: int) -> Tensor:
+        """log((1 − λ) P_softmax + λ P_cache), but P_softmax for a text's first token.
+
+        `held` activations were in the cache before the first of these tokens.
+        """
+        log_kept, log_share = self._log_shares(log_softmax, held)
+        mixed = torch.logaddexp(log_softmax + log_kept, log_cache + log_share)
+        return mixed if held else _unmixed_first(log_softmax, mixed)
+
+    def _log_shares(self, like: Tensor, held: int) -> tuple[Tensor, Tensor]:
+        """log(1 − λ) and log λ, for each of the tokens (B, T, …) while the ramp lasts."""
+        if held >= self.ramp:
+            return F.logsigmoid(-self.free_lam), F.logsigmoid(self.free_lam)
+        tokens = torch.arange(held, held + like.shape[1], device=like.device)
+        # The very first token is not mixed; 1 keeps its logarithm, and the gradient, finite.
+        part = (tokens.clamp(min=1, max=self.ramp) / self.ramp).to(like.dtype)
+        part = part.view(1, -1, *[1] * (like.dim() - 2))  # (1, T, …)
+        return torch.log1p(-self.lam * part), F.logsigmoid(self.free_lam) + part.log()
 
 
 def _or_nothing(memory: Memory | None, hidden: Tensor) -> Memory:

@@ -61,7 +61,7 @@ def stages_of(recipes: Recipes, sources: Sources | None = None) -> dict[str, Sta
                 folder="searched",
                 settings=search.model_dump(mode="json"),
                 needs={"corpus": corpus, "source": model},
-                work=partial(works.search, size=search.cache_size),
+                work=partial(works.search, size=search.cache_size, ramp=search.ramp),
                 fresh=True,
             )
         )

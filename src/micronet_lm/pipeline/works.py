@@ -100,13 +100,13 @@ def prune_model(here: Path, inputs: Inputs, *, recipe: Recipe) -> dict[str, Any]
     return {**_trained(run, corpus, outcome), "sparsity": plan.final.sparsity}
 
 
-def search(here: Path, inputs: Inputs, *, size: int) -> dict[str, Any]:
+def search(here: Path, inputs: Inputs, *, size: int, ramp: int) -> dict[str, Any]:
     """Find the cache's best parameters on the validation split."""
     source, corpus = Run.open(inputs["source"].path), Corpus.open(inputs["corpus"].path)
     ids, model = corpus.split("valid"), source.model()
     with bar("Reading valid", total=len(ids) - 1, unit="tokens") as advance:
         surface = Surface(model, ids, advance=advance)
-    found = search_cache(model, surface, size=size)
+    found = search_cache(model, surface, size=size, ramp=ramp)
     write_searched_run(source, "best", corpus, "valid", found, here)
     return {**measured(Run(here), corpus), "size": size}
 

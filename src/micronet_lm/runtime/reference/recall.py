@@ -58,8 +58,10 @@ def mixed_log_probability(
         queries = hidden[low:high] * np.float32(cache.theta)
         votes = _votes(queries, states[first : past + high - 1], visible)
         chance = np.where(every[seen] == words[low:high, None], votes, 0).sum(axis=1)
-        some = visible.any(axis=1)  # the text's first token has nothing to recall
-        result[low:high][some] = _mix(cache, log_softmax[low:high], chance)[some]
+        held = visible.sum(axis=1)
+        some = held > 0  # the text's first token has nothing to recall
+        shares = np.array([cache.share(n) for n in held[some]])
+        result[low:high][some] = _mix(shares, log_softmax[low:high][some], chance[some])
     return result
 
 
@@ -71,22 +73,23 @@ def mixed_log_distribution(
         return log_softmax
     visible = np.ones((1, len(memory.words)), bool)
     votes = _votes(hidden[None] * np.float32(cache.theta), memory.states, visible)[0]
-    result = log_softmax + np.float32(np.log1p(-cache.lam))
+    share = np.array(cache.share(len(memory.words)))
+    result = log_softmax + np.float32(np.log1p(-share))
     words, place = np.unique(memory.words, return_inverse=True)
     result[words] = _mix(
-        cache, log_softmax[words], np.bincount(place, weights=votes).astype(np.float64)
+        share, log_softmax[words], np.bincount(place, weights=votes).astype(np.float64)
     )
     return result
 
 
 def _mix(
-    cache: CacheParameters, log_softmax: Floats, chance: NDArray[np.float64]
+    share: NDArray[np.float64], log_softmax: Floats, chance: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """log((1 − λ) P_softmax + λ P_cache), also where one of them is too small for a number."""
     recalled = np.full(chance.shape, -np.inf)
     np.log(chance, out=recalled, where=chance > 0)
     mixed: NDArray[np.float64] = np.logaddexp(
-        log_softmax + np.log1p(-cache.lam), recalled + np.log(cache.lam)
+        log_softmax + np.log1p(-share), recalled + np.log(share)
     )
     return mixed
 
