@@ -41,6 +41,7 @@ void Session::scan(int64_t number, int64_t k, std::vector<Candidate>& best) {
   // two probabilities is at most twice the larger one: most words need no logarithm.
   std::vector<std::pair<int32_t, float>> voted;
   const std::vector<int32_t>& words = next_.votes.words();
+  float worst = std::numeric_limits<float>::quiet_NaN(), half = 0, half_share = 0;  // of the k best so far
   for (size_t i = 0; i < words.size(); ++i) {
     const int32_t word = words[i];
     const float share = next_.votes.shares()[i];
@@ -48,8 +49,12 @@ void Session::scan(int64_t number, int64_t k, std::vector<Candidate>& best) {
     voted.emplace_back(word, logits[word]);
     float x = logits[word] - amount;
     if (best.size() == room) {
-      const float half = best.front().log_probability - kLogTwo - kMargin;
-      if (x < half && share < std::exp(half)) continue;
+      if (best.front().log_probability != worst) {
+        worst = best.front().log_probability;
+        half = worst - kLogTwo - kMargin;
+        half_share = std::exp(half);
+      }
+      if (x < half && share < half_share) continue;
     }
     model_->kernels.add_votes(&x, &share, 1);
     offer(best, room, {x, word});

@@ -68,13 +68,13 @@ def test_writing_follows_the_seed(lm: LM) -> None:
 
 
 def test_a_temperature_of_0_takes_the_likeliest_word(lm: LM) -> None:
-    words = list(lm.generate("the", max_tokens=5, temperature=0, seed=1))
+    words = list(lm.generate("the", max_tokens=5, temperature=0, seed=1, unknown=True))
     state = lm.start()
     state.feed("the")
     for word in words:
         assert state.top_k(1)[0].word == word
         state.feed_words([word])
-    assert words == list(lm.generate("the", max_tokens=5, top_k=1, seed=7))
+    assert words == list(lm.generate("the", max_tokens=5, top_k=1, seed=7, unknown=True))
 
 
 @pytest.mark.parametrize("temperature", [1e-3, 1e-300, 1e-309, 5e-324])
@@ -82,8 +82,31 @@ def test_a_temperature_near_0_takes_the_likeliest_word_too(lm: LM, temperature: 
     best = [lm.top_k("the", 1)[0].word]
     for seed in range(3):
         for more in ({}, {"top_k": 3}, {"top_p": 0.9}):
-            words = lm.generate("the", 1, temperature=temperature, seed=seed, **more)
+            words = lm.generate("the", 1, temperature, seed=seed, unknown=True, **more)
             assert list(words) == best
+
+
+def test_unk_is_written_only_where_it_may_be(lm: LM) -> None:
+    """Up to the first one the same seed gives the same words, whether it may be written or not."""
+    often = list(lm.generate("the <unk> <unk> <unk>", 300, seed=2, unknown=True))
+    assert "<unk>" in often
+    for more in ({}, {"temperature": 0}, {"top_k": 1}, {"top_p": 1e-6}):
+        words = list(lm.generate("the <unk> <unk> <unk>", 300, seed=2, **more))
+        assert len(words) == 300
+        assert "<unk>" not in words
+    first = often.index("<unk>")
+    words = list(lm.generate("the <unk> <unk> <unk>", first, seed=2))
+    assert words == often[:first]
+
+
+def test_where_unk_is_the_likeliest_the_second_is_written(lm: LM) -> None:
+    state = lm.start()
+    state.feed("the <unk> <unk> <unk>")
+    while state.top_k(1)[0].word != "<unk>":
+        state.feed("<unk>")
+    second = state.top_k(2)[1].word
+    for temperature, top_k in ((0.0, 0), (1.0, 1)):
+        assert next(state.fork().write(1, temperature, top_k)) == second
 
 
 def test_unknown_words_are_known(lm: LM) -> None:

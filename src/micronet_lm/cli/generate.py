@@ -55,6 +55,11 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser.add_argument(
         "--seed", type=int, default=0, metavar="N", help="what chance begins with (default: 0)"
     )
+    parser.add_argument(
+        "--unknown",
+        action="store_true",
+        help="also write <unk>, the word for all that the vocabulary lacks",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=_run)
 
@@ -76,6 +81,7 @@ def _run(arguments: argparse.Namespace) -> int:
         arguments.top_k,
         arguments.top_p,
         arguments.seed,
+        arguments.unknown,
     )
     tokens = lm.encoder.tokenizer.tokens(arguments.text)
     if arguments.json:

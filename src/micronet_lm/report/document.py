@@ -84,7 +84,7 @@ header p { color: var(--soft); margin: 0; }
 nav { font-size: .92rem; margin: 0 0 1.8rem; }
 nav a { color: var(--accent); margin-right: 1.1rem; text-decoration: none; white-space: nowrap; }
 h2 { font-size: 1.25rem; margin: 2.4rem 0 .8rem; }
-.numbers { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: .8rem; }
+.numbers { display: grid; grid-template-columns: repeat(auto-fit, minmax(240px, 1fr)); gap: .8rem; }
 .numbers div { background: var(--panel); border: 1px solid var(--line); border-radius: 8px;
   padding: .8rem .9rem; }
 .numbers b { display: block; font-size: 1.45rem; line-height: 1.2; }

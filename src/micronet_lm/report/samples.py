@@ -4,8 +4,6 @@ import tempfile
 from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
-
 from micronet_lm.artifact.packing import model_of_run
 from micronet_lm.artifact.writer import write_packed
 from micronet_lm.corpus import Corpus
@@ -29,11 +27,7 @@ def write_samples(packed: Path, corpus: Corpus) -> list[tuple[str, str]]:
         high = min(len(ids), low + PROMPT)
         state = lm.start()
         state.feed_words(corpus.vocabulary.decode(ids[max(0, low - BEFORE) : high]))
-        random = np.random.default_rng(number)
-        words = []
-        for _ in range(WORDS):
-            words.append(state.sample(random.random(), TEMPERATURE, TOP_K))
-            state.feed_words(words[-1:])
+        words = list(state.write(WORDS, TEMPERATURE, TOP_K, seed=number))
         written = " ".join(lm.join(words).split())
         found.append((corpus.decode(ids[low:high]), written))
     return found

@@ -8,11 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from micronet_lm.artifact.metadata import strict_json
+from micronet_lm.corpus.vocabulary import UNK
 from micronet_lm.errors import InferenceError
 from micronet_lm.runtime.engine import Engine, Ids, Session
 from micronet_lm.runtime.engines import Name, open_engine
 from micronet_lm.runtime.questions import check_sampling
 from micronet_lm.runtime.words import Encoder, Words
+
+DRAWS = 100
+"""How often a word is drawn again that must not be written."""
 
 
 class Scored(NamedTuple):
@@ -87,30 +91,20 @@ class LM:
         top_k: int = 0,
         top_p: float = 1.0,
         seed: int = 0,
+        unknown: bool = False,
     ) -> Iterator[str]:
         """Write on after a text, word by word; the same seed gives the same words.
 
         A temperature of 0 always takes the likeliest word. `top_k` above 0 and `top_p` below 1
-        leave only the likeliest words to choose from. Words come as the model knows them: `join`
-        makes text of them.
+        leave only the likeliest words to choose from. `<unk>`, the word for all that the
+        vocabulary lacks, is written only where `unknown` says so. Words come as the model knows
+        them: `join` makes text of them.
         """
         if max_tokens < 0:
             raise InferenceError(f"max_tokens is {max_tokens}, but it must be 0 or more")
         if temperature != 0:
             check_sampling(temperature, top_k, top_p)
-        state = self._after(text)
-
-        def words() -> Iterator[str]:
-            random = np.random.default_rng(seed)
-            for _ in range(max_tokens):
-                if temperature == 0:
-                    word = state.top_k(1)[0].word
-                else:
-                    word = state.sample(random.random(), temperature, top_k, top_p)
-                yield word
-                state.feed_words([word])
-
-        return words()
+        return self._after(text).write(max_tokens, temperature, top_k, top_p, seed, unknown)
 
     def join(self, words: Sequence[str]) -> str:
         """Put words together to text."""
@@ -174,6 +168,29 @@ class State:
     def sample(self, u: float, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0) -> str:
         """Choose the next word by a number in [0, 1); it is not read."""
         return self._model.engine.word(self._session.sample(u, temperature, top_k, top_p))
+
+    def write(
+        self,
+        max_tokens: int,
+        temperature: float = 1.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        seed: int = 0,
+        unknown: bool = False,
+    ) -> Iterator[str]:
+        """Choose word after word and read each, as `LM.generate` does."""
+        random = np.random.default_rng(seed)
+        for _ in range(max_tokens):
+            # Where <unk> is all but certain, drawing again would have no end.
+            for _ in range(DRAWS if temperature else 0):
+                word = self.sample(random.random(), temperature, top_k, top_p)
+                if unknown or word != UNK:
+                    break
+            else:
+                best = self.top_k(2)
+                word = best[best[0].word == UNK and not unknown].word
+            yield word
+            self.feed_words([word])
 
     def fork(self) -> "State":
         """Give a second state that has read the same and goes on by itself."""
