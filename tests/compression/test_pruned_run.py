@@ -206,6 +206,7 @@ def test_mistakes(
         (["prune", here, "--sparsity", "1.5", "--out", out], 2, "--sparsity 1.5 must be at least"),
         (["prune", here, "--sparsity", "0.95", "--out", out], 2, "the curves go up to 0.9000"),
         (["prune", str(bare.path), "--out", out], 1, "holds no finished sensitivity analysis"),
+        (["prune", here, "--one-shot", "--labels", here, "--out", "x"], 2, "trains nothing"),
         (["prune", here, "--one-shot", "--out", here], 1, "is what is worked on"),
         (["prune", here, "--one-shot", "--out", str(bare.path)], 1, "holds a run that was trained"),
         (["prune", "--resume", here], 2, "has no section prune"),

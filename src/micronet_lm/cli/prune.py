@@ -80,6 +80,8 @@ def _run(arguments: argparse.Namespace) -> int:
         raise UsageError(
             "say what to prune and where: micronet prune RUN --sparsity 0.358 --out DIR"
         )
+    if arguments.one_shot and arguments.labels:
+        raise UsageError("--one-shot trains nothing, so it has no use for --labels; leave one out")
     if arguments.sparsity is not None and not 0 <= arguments.sparsity < 1:
         raise UsageError(f"--sparsity {arguments.sparsity} must be at least 0 and below 1")
 
