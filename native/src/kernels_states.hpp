@@ -50,6 +50,18 @@ struct FinishSplit {
   }
 };
 
+// The same for words, whose table has one step, which is in the factors already, and a bias.
+template <class S>
+struct FinishWords {
+  const int32_t *high, *low;
+  float high_factor, low_factor;
+  const float* bias;
+  typename S::F operator()(int64_t r) const {
+    const auto small = S::fma(S::to_float(S::load(low + r)), S::set_f(low_factor), S::load(bias + r));
+    return S::fma(S::to_float(S::load(high + r)), S::set_f(high_factor), small);
+  }
+};
+
 template <class S>
 void finish_i32(const int32_t* sums, int64_t rows, const float* steps, int64_t stride, float factor,
                 const float* bias, float* out) {
@@ -66,14 +78,14 @@ void finish_split(const int32_t* high, const int32_t* low, int64_t rows, const f
 // The same with the largest value and Σ exp(value − shift), while the values are in registers.
 template <class S, class Compute>
 inline float finish_and_sum(int64_t rows, float* out, float shift, float* largest, Compute compute) {
-  const auto by = S::set_f(shift);
+  const auto scale = S::set_f(kLog2E), by = S::set_f(-shift * kLog2E);
   auto sum = S::zero_f(), most = S::set_f(-3.4e38f);
   int64_t r = 0;
   for (; r + kLanes <= rows; r += kLanes) {
     const auto value = compute(r);
     S::store(out + r, value);
     most = S::max(value, most);
-    sum = S::add(sum, rough_exponential_f<S>(S::sub(value, by)));
+    sum = S::add(sum, rough_power_f<S>(S::fma(value, scale, by)));
   }
   if (r < rows) {
     float last[kLanes];
@@ -84,7 +96,7 @@ inline float finish_and_sum(int64_t rows, float* out, float shift, float* larges
     }
     const auto value = S::load(last);
     most = S::max(value, most);
-    sum = S::add(sum, rough_exponential_f<S>(S::sub(value, by)));
+    sum = S::add(sum, rough_power_f<S>(S::fma(value, scale, by)));
   }
   *largest = S::largest(most);
   return S::sum(sum);
@@ -100,6 +112,9 @@ template <class S>
 float finish_split_exp(const int32_t* high, const int32_t* low, int64_t rows, const float* steps, int64_t stride,
                        float high_factor, float low_factor, const float* bias, float* out, float shift,
                        float* largest) {
+  if (!stride && bias)
+    return finish_and_sum<S>(rows, out, shift, largest,
+                             FinishWords<S>{high, low, high_factor * *steps, low_factor * *steps, bias});
   return finish_and_sum<S>(rows, out, shift, largest,
                            FinishSplit<S>{high, low, steps, stride, high_factor, low_factor, bias});
 }
