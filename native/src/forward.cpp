@@ -133,7 +133,7 @@ void Workspace::prepare(const Model& model, int64_t n) {
   if (n <= prepared) return;
   const Config& c = model.config;
   const int64_t room = padded(std::min(c.context, std::max<int64_t>(2 * n, 64)));
-  exact_scores.at_least(c.heads * (room + kLanes));
+  if (model.exact) exact_scores.at_least(c.heads * (room + kLanes));
   scores.at_least(std::max(room, padded(c.value_width)) + kLanes);
   probabilities.at_least(room + 2 * kLanes);
   integers.at_least(padded(c.key_width + 1) + room + 2 * kLanes);

@@ -78,14 +78,14 @@ void finish_split(const int32_t* high, const int32_t* low, int64_t rows, const f
 // The same with the largest value and Σ exp(value − shift), while the values are in registers.
 template <class S, class Compute>
 inline float finish_and_sum(int64_t rows, float* out, float shift, float* largest, Compute compute) {
-  const auto scale = S::set_f(kLog2E), by = S::set_f(-shift * kLog2E);
+  const auto by = S::set_f(shift);  // subtracted before it is scaled: that is exact near the largest
   auto sum = S::zero_f(), most = S::set_f(-3.4e38f);
   int64_t r = 0;
   for (; r + kLanes <= rows; r += kLanes) {
     const auto value = compute(r);
     S::store(out + r, value);
     most = S::max(value, most);
-    sum = S::add(sum, rough_power_f<S>(S::fma(value, scale, by)));
+    sum = S::add(sum, rough_exponential_f<S>(S::sub(value, by)));
   }
   if (r < rows) {
     float last[kLanes];
@@ -96,7 +96,7 @@ inline float finish_and_sum(int64_t rows, float* out, float shift, float* larges
     }
     const auto value = S::load(last);
     most = S::max(value, most);
-    sum = S::add(sum, rough_power_f<S>(S::fma(value, scale, by)));
+    sum = S::add(sum, rough_exponential_f<S>(S::sub(value, by)));
   }
   *largest = S::largest(most);
   return S::sum(sum);
@@ -156,8 +156,6 @@ void finish_f64(const double* sums, int64_t rows, const float* steps, int64_t st
     return scaled_sum<S>(sum, widen<S>(scale), bias ? bias + r : nullptr);
   });
 }
-
-
 
 template <class S>
 void layer_norm(const float* x, int64_t n, const float* gain, const float* bias, float* out) {

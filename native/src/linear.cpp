@@ -115,7 +115,7 @@ void Product::integer_sums(int64_t panel, int64_t panels) const {
     kernels_.products_i8(matrix_.bytes.data(), panel, panels, pairs, x, batch_.stride, inputs, sums, stride);
   else if (matrix_.bits == 9)
     kernels_.products_i9(matrix_.nines.data(), panel, panels, pairs, x, batch_.stride, inputs,
-                         halves ? half_bits_ + 1 : batch_.bits, sums, stride);
+                         halves ? 16 : batch_.bits, sums, stride);
   else
     kernels_.products_i16(matrix_.shorts.data(), panel, panels, pairs, x, batch_.stride, inputs, sums, stride);
 }

@@ -74,7 +74,7 @@ class Product {
  private:
   enum class Way { kIntegers, kHalves, kExact, kMixed, kFloats };
   void split();
-  // Sums of integers for all inputs into the scratch room, rows after each other a panel's stretch long.
+  // Sums of integers into the scratch room: (inputs, 16 · panels), each half of a state an input.
   void integer_sums(int64_t panel, int64_t panels) const;
 
   const Kernels& kernels_;

@@ -35,18 +35,18 @@ Memory::Memory(const Model& model) : model_(&model) {
 void Memory::reserve(int64_t first, int64_t count) {
   if (!used()) return;
   const int64_t needed = std::min(rows_limit_, first + count);
-  if (needed <= states_.rows) return;
+  if (needed <= states_.rows) return index_.reserve(states_.rows);
   const int64_t rows = std::min(rows_limit_, round_up(std::max(needed, 2 * states_.rows), kLanes));
+  index_.reserve(rows);  // more room than needed does no harm where something below throws
   Buffer<int32_t> words = grown(words_, rows);
-  if (model_->integer_cache) {
+  if (!model_->integer_cache) {
+    states_.floats = grown(states_.floats, rows * states_.columns);
+  } else {
     const int64_t bytes = matrix_bytes(rows, states_.columns, states_.bits);
     if (states_.bits <= 8) states_.bytes = grown(states_.bytes, bytes);
     else if (states_.bits == 9) states_.nines = grown(states_.nines, bytes);
     else states_.shorts = grown(states_.shorts, bytes / 2);
-  } else {
-    states_.floats = grown(states_.floats, rows * states_.columns);
   }
-  index_.reserve(rows);
   words_ = std::move(words);
   states_.rows = rows;
 }

@@ -49,6 +49,7 @@ Positions read_positions(Unpacker& unpacker, const Config& config, const std::st
                          const Quantizer& queries) {
   Positions positions = read_table(unpacker, config, name, queries);
   if (config.activation_bits && !positions.integers) {
+    unpacker.reserve(8 * positions.values.size());
     positions.wide = Buffer<double>(positions.values.size());
     std::copy_n(positions.values.data(), positions.values.size(), positions.wide.data());
     positions.values = {};

@@ -45,7 +45,7 @@ void Session::scan(int64_t number, int64_t k, std::vector<Candidate>& best) {
   for (size_t i = 0; i < words.size(); ++i) {
     const int32_t word = words[i];
     const float share = next_.votes.shares()[i];
-    if (word < bin.first || word >= bin.last || share <= 0) continue;
+    if (word < bin.first || word >= bin.last) continue;
     voted.emplace_back(word, logits[word]);
     float x = logits[word] - amount;
     if (best.size() == room) {

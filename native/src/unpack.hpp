@@ -35,6 +35,8 @@ class Unpacker {
   // Row after row; `either_form`: whether zeros may be left out, so that the shorter form is asked for.
   Buffer<float> dense(const std::string& name, int64_t rows, int64_t columns, bool either_form = true);
   float number(const std::string& name);
+  // Counts memory that someone makes of a tensor against what the file may ask for; throws.
+  void reserve(int64_t bytes);
   // The quantizer of a place; `count` is how many the place has.
   Quantizer quantizer(const std::string& place, int64_t number, int64_t count);
   Bytes bytes(const std::string& name);  // U8 of any length
@@ -42,7 +44,6 @@ class Unpacker {
 
  private:
   const TensorConfig& describe(const std::string& name, const std::vector<int64_t>& shape);
-  void reserve(int64_t bytes);
 
   Container& container_;
   const Config& config_;

@@ -1,18 +1,17 @@
 #include "word_index.hpp"
 
-#include <utility>
-
 namespace micronet {
 
 void WordIndex::reserve(int64_t rows) {
+  words_.reserve(2 * std::size_t(rows));  // also where there are rows enough: a copy has no spare room
+  unused_.reserve(2 * std::size_t(rows));
   if (std::size_t(rows) <= slot_of_row_.size()) return;
   std::size_t room = 64;
   while (room < std::size_t(rows) * 4) room *= 2;  // at most two slots a row: half of it stays free
+  std::vector<int32_t> table(room, 0);
   slot_of_row_.resize(std::size_t(rows), -1);
-  if (room > table_.size()) {
-    table_.assign(room, 0);
-    for (std::size_t slot = 0; slot < words_.size(); ++slot) table_[place_of(words_[slot])] = int32_t(slot) + 1;
-  }
+  table_.swap(table);
+  for (std::size_t slot = 0; slot < words_.size(); ++slot) table_[place_of(words_[slot])] = int32_t(slot) + 1;
 }
 
 std::size_t WordIndex::place_of(int32_t word) const {
@@ -39,11 +38,11 @@ void WordIndex::set(int64_t row, int32_t word) {
 }
 
 void WordIndex::forget_unused() {
-  const std::vector<int32_t> words = std::move(words_);
+  unused_.swap(words_);
   words_.clear();
   table_.assign(table_.size(), 0);
   for (int32_t& slot : slot_of_row_)
-    if (slot >= 0) slot = add(words[std::size_t(slot)]);
+    if (slot >= 0) slot = add(unused_[std::size_t(slot)]);
 }
 
 }  // namespace micronet

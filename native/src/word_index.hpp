@@ -12,9 +12,9 @@ namespace micronet {
 
 class WordIndex {
  public:
-  // Makes room for rows 0 … rows - 1.
+  // Makes room for rows 0 … rows - 1, and for `set` to need none; throws before it changes anything.
   void reserve(int64_t rows);
-  // The row's word from now on.
+  // The row's word from now on; never throws after `reserve`.
   void set(int64_t row, int32_t word);
 
   int32_t slot_of_row(int64_t row) const { return slot_of_row_[std::size_t(row)]; }
@@ -29,6 +29,7 @@ class WordIndex {
 
   std::vector<int32_t> slot_of_row_;  // -1 for a row without a word
   std::vector<int32_t> words_;        // of each slot
+  std::vector<int32_t> unused_;       // room for words_, so that forgetting needs none
   std::vector<int32_t> table_;        // slot + 1 by the word's hash, or 0; its size a power of two
 };
 

@@ -7,7 +7,9 @@
 #include "dispatch.hpp"
 #include "linear.hpp"
 #include "matrix.hpp"
+#include "softmax.hpp"
 #include "status.hpp"
+#include "word_index.hpp"
 
 using namespace micronet;
 
@@ -140,6 +142,89 @@ TEST(sums_of_9_bits_do_not_overflow) {
         Product(*kernels, m, x.batch(1), true, scratch).all(nullptr, out, 16);
         for (float value : out) CHECK(value == float(int64_t(columns) * 255 * 255 * sign));
       }
+}
+
+// Values, the largest and Σ exp at once are those of three passes; also where a table has a step a row.
+TEST(rows_and_their_sum_are_those_of_three_passes) {
+  std::mt19937 random(9);
+  std::normal_distribution<float> normal;
+  for (const Kernels* kernels : available())
+    for (int bits : {8, 9, 16, 32})
+      for (int64_t rows : {1, 16, 83, 1024})
+        for (bool quantized : {false, true}) {
+          const int64_t columns = 20;
+          const Matrix m = random_matrix(random, rows, columns, bits, rows == 83);
+          States x;
+          x.resize(1, columns);
+          for (int64_t c = 0; c < columns; ++c) x.row(0)[c] = 0.05f * normal(random);
+          if (quantized) x.quantize(*kernels, Quantizer{true, 8, 0.0078125f, 128.0f, 127.0f}, 1);
+          Buffer<float> bias(padded(rows)), wanted(rows), out(rows);
+          for (int64_t r = 0; r < rows; ++r) bias[r] = normal(random);
+          Scratch scratch;
+          const Product product(*kernels, m, x.batch(1), false, scratch);
+          product.all(bias.data(), wanted.data(), rows);
+          for (float above : {0.0f, 40.0f, -20.0f}) {
+            const float most = kernels->largest(wanted.data(), rows), shift = most + above;
+            float largest = 0;
+            const float got = product.rows_and_sum(0, rows, bias.data(), out.data(), shift, &largest);
+            double sum = 0;
+            for (int64_t r = 0; r < rows; ++r) sum += std::exp(double(out[r]) - double(shift));
+            CHECK(largest == kernels->largest(out.data(), rows));
+            CHECK(std::fabs(double(got) - sum) < 5e-6 * sum);
+            for (int64_t r = 0; r < rows; ++r) CHECK(std::fabs(out[r] - wanted[r]) < 1e-5f * (1 + std::fabs(wanted[r])));
+          }
+        }
+}
+
+// Pieces whose numbers rise and fall by hundreds: the shift follows where it must.
+TEST(sums_over_pieces_follow_large_steps) {
+  const Kernels& kernels = choose_kernels("auto");
+  Matrix m;
+  m.rows = 64;
+  m.columns = 2;
+  m.bits = 8;
+  m.steps = Buffer<float>(16);
+  m.steps[0] = 1;
+  m.bytes = Buffer<int8_t>(matrix_bytes(m.rows, m.columns, m.bits));
+  States x;
+  x.resize(1, 2);
+  Buffer<float> bias(64), out(64);
+  const float levels[] = {-300, 10, 45, -500};
+  double sum = 0;
+  for (int64_t r = 0; r < 64; ++r) {
+    bias[r] = levels[r / 16] + float(r % 16);
+    sum += std::exp(double(bias[r]) - 60);
+  }
+  Scratch scratch;
+  const Product product(kernels, m, x.batch(1), false, scratch);
+  LogSum total;
+  for (int64_t panel = 0; panel < 4; ++panel)
+    CHECK(total.add(kernels, product, panel, 16, bias.data() + 16 * panel, out.data()) == bias[16 * panel + 15]);
+  CHECK(std::fabs(double(total.value()) - (60 + std::log(sum))) < 1e-4);
+}
+
+TEST(words_are_found_by_slot_as_they_come_and_go) {
+  WordIndex index;
+  std::mt19937 random(3);
+  std::vector<int32_t> words;
+  for (int64_t rows : {1, 16, 40}) {
+    index.reserve(rows);
+    words.resize(size_t(rows), -1);
+    for (int turn = 0; turn < 3000; ++turn) {  // far more words than there is room for
+      const auto row = size_t(random() % uint32_t(rows));
+      words[row] = int32_t(random() % 100000);
+      index.set(int64_t(row), words[row]);
+      CHECK(index.slots() <= 2 * rows);
+      for (size_t r = 0; r < words.size(); ++r) {
+        if (words[r] < 0) continue;
+        const int32_t slot = index.slot_of_row(int64_t(r));
+        CHECK(index.word(slot) == words[r] && index.slot_of_word(words[r]) == slot);
+      }
+      CHECK(index.slot_of_word(100001) == -1);
+    }
+    const WordIndex copy = index;
+    CHECK(copy.slot_of_word(words[0]) == index.slot_of_word(words[0]));
+  }
 }
 
 TEST(quantizers_round_half_to_even_and_clamp) {

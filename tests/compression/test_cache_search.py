@@ -11,6 +11,7 @@ import torch
 from tests.training.conftest import tiny_recipe
 from torch import Tensor
 
+from micronet_lm.artifact import read_packed
 from micronet_lm.cli.main import main
 from micronet_lm.compression import Surface, cache_search, search_cache
 from micronet_lm.config import CacheConfig
@@ -67,6 +68,34 @@ def test_its_numbers_are_those_of_an_evaluation(run: Run, corpus: Corpus) -> Non
     for point in search.points[::4]:
         model.cache = Cache(CacheConfig(size=60, theta=point.theta, lam=point.lam))
         assert point.loss == pytest.approx(evaluate(model, ids).loss, rel=1e-6)
+
+
+def test_a_ramp_is_searched_with_and_kept(
+    run: Run, corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its numbers are an evaluation's; the result, what is made of it and its file have it."""
+    model, ids = run.model(), corpus.split("valid")
+    search = search_cache(model, Surface(model, ids), size=60, ramp=50)
+    for point in (search.start, search.found):
+        model.cache = Cache(CacheConfig(size=60, theta=point.theta, lam=point.lam, ramp=50))
+        assert point.loss == pytest.approx(evaluate(model, ids).loss, rel=1e-6)
+    out = tmp_path / "searched"
+    words = ["search-cache", str(run.path), "--size", "60", "--ramp", "50", "--out", str(out)]
+    assert main([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["found"]["loss"] == pytest.approx(search.found.loss)
+    assert (cache := Run(out).recipe().cache) is not None
+    assert cache.ramp == 50
+    again = tmp_path / "again"
+    assert main(["search-cache", str(out), "--size", "40", "--out", str(again), "--json"]) == 0
+    assert (cache := Run(again).recipe().cache) is not None
+    assert cache.ramp == 50  # kept, though the cache ends it sooner
+    assert main(["pack", str(again), "-o", str(tmp_path / "model.safetensors")]) == 0
+    packed = read_packed(tmp_path / "model.safetensors").cache
+    assert packed is not None
+    assert (packed.size, packed.ramp) == (40, 40)
+    capsys.readouterr()
+    assert main([*words[:-1], str(tmp_path / "never"), "--ramp", "61"]) == 2
+    assert "--ramp 61 must be from 0 to the cache's size, 60" in capsys.readouterr().err
 
 
 def test_a_model_without_a_cache_gets_one(run: Run, corpus: Corpus) -> None:

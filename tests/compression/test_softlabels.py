@@ -203,12 +203,16 @@ def test_fingerprints_tell_teachers_apart(corpus: Corpus) -> None:
     assert fingerprint_of(one) == fingerprint_of(make_teacher(corpus, 50))
     seen = {fingerprint_of(one), fingerprint_of(make_teacher(corpus)), ""}
     seen.add(fingerprint_of(make_teacher(corpus, 60)))  # the same weights with a larger cache
+    ramped = make_teacher(corpus, 50)
+    assert ramped.cache is not None
+    ramped.cache.given_ramp = 20
+    seen.add(fingerprint_of(ramped))
     with torch.no_grad():
         one.tables[1][3, 2] += 1e-6
     seen.add(fingerprint_of(one))
     heads = merge_recipe(tiny_recipe(corpus), {"model.heads": 4, "model.key_width": 4})
     heads = merge_recipe(heads, {"model.value_width": 4})
-    assert len(seen) == 5
+    assert len(seen) == 6
     other = LanguageModel(heads.model, CacheConfig(size=50))
     assert fingerprint_of(other) not in seen
 

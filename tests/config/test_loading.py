@@ -187,7 +187,7 @@ def test_naming_a_key_switches_a_technique_on_and_zero_switches_it_off() -> None
     cached = load_recipe("paper/student", {"cache.size": 1000})
     assert cached.cache is not None
     assert (cached.cache.size, cached.cache.theta, cached.cache.lam) == (1000, 0.016, 0.07)
-    assert changed_keys(plain, cached) == ["cache.size", "cache.theta", "cache.lam"]
+    assert changed_keys(plain, cached) == ["cache.size", "cache.theta", "cache.lam", "cache.ramp"]
     # The authors' batch is smaller with a cache.
     off = {"cache.size": 0, "train.batch": plain.train.batch}
     assert load_recipe("paper/student-cache", off) == plain

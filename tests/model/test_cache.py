@@ -83,6 +83,14 @@ def test_mixture_is_the_definition(length: int, size: int, cut: int, ramp: int, 
     assert torch.equal(memory.states, hidden[:, -size:])
 
 
+def test_a_smaller_size_ends_the_ramp_sooner() -> None:
+    hidden, words, softmax = text(20)
+    short, ours = cache(5, ramp=5), cache(9, ramp=9)
+    ours.size = 5
+    pieces = (softmax, hidden, words, None)
+    assert torch.equal(ours.log_distribution(*pieces), short.log_distribution(*pieces))
+
+
 def test_first_token_of_a_text_has_no_cache() -> None:
     hidden, words, softmax = text(1)
     mixed = cache(5).log_distribution(softmax, hidden, words, None)

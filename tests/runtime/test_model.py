@@ -106,7 +106,9 @@ def test_where_unk_is_the_likeliest_the_second_is_written(lm: LM) -> None:
         state.feed("<unk>")
     second = state.top_k(2)[1].word
     for temperature, top_k in ((0.0, 0), (1.0, 1)):
-        assert next(state.fork().write(1, temperature, top_k)) == second
+        writing = state.fork()
+        assert next(writing.write(1, temperature, top_k)) == second
+        assert writing.tokens == state.tokens + 1  # what was written was read
 
 
 def test_unknown_words_are_known(lm: LM) -> None:

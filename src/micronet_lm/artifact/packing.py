@@ -115,7 +115,7 @@ def _cache(reader: _Checkpoint, recipe: Recipe) -> CacheParameters | None:
         size=recipe.cache.size,
         theta=float(np.float32(positive)),
         lam=float(np.float32(share)),
-        ramp=recipe.cache.ramp,
+        ramp=min(recipe.cache.ramp, recipe.cache.size),
     )
 
 

@@ -27,8 +27,8 @@ _EXAMPLE = """examples:
   micronet evaluate model.safetensors --corpus data/demo --split test
   micronet evaluate model.safetensors --text story.txt
 
-A packed file is evaluated without torch. For runs, --cache.size, --cache.theta and --cache.lam
-evaluate with another cache than the run's own; a size of 0 means none.
+A packed file is evaluated without torch. For runs, --cache.size, --cache.ramp, --cache.theta and
+--cache.lam evaluate with another cache than the run's own; a size of 0 means none.
 """
 
 
@@ -97,7 +97,12 @@ def _run(arguments: argparse.Namespace) -> int:
     cache = None
     if model.cache is not None:
         own = model.cache
-        cache = {"size": own.size, "theta": own.theta.item(), "lam": own.lam.item()}
+        cache = {
+            "size": own.size,
+            "ramp": own.ramp,
+            "theta": own.theta.item(),
+            "lam": own.lam.item(),
+        }
     if arguments.json:
         report = {
             "run": str(run.path),

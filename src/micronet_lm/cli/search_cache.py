@@ -45,10 +45,9 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser.add_argument(
         "--ramp",
         type=int,
-        default=0,
         metavar="N",
         help="activations with which the cache gets all of its share; with fewer it gets as much "
-        "less, which short texts need (default: 0, all of it at once, as in the paper)",
+        "less, which short texts need; 0, the paper's way, is all at once (default: the run's own)",
     )
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="where the result goes (RUN/searched-N)"
@@ -66,7 +65,7 @@ def _run(arguments: argparse.Namespace) -> int:
     size = arguments.size
     if size < 1:
         raise UsageError(f"--size {size} must be at least 1 activation")
-    if not 0 <= arguments.ramp <= size:
+    if arguments.ramp is not None and not 0 <= arguments.ramp <= size:
         raise UsageError(f"--ramp {arguments.ramp} must be from 0 to the cache's size, {size}")
 
     from micronet_lm.compression import Point, Surface, search_cache, write_searched_run

@@ -76,15 +76,19 @@ def search_cache(
     surface: "Surface",
     *,
     size: int,
-    ramp: int = 0,
+    ramp: int | None = None,
     tell: Callable[[Point], None] = lambda _: None,
 ) -> Search:
-    """Find the best θ and λ for a cache of `size` with a `ramp`; the model is left as it is.
+    """Find the best θ and λ for a cache of `size`; the model is left as it is.
+
+    `ramp` is the new cache's; without one it keeps the model's.
 
     `surface` is what the model makes of a text. A model without a cache begins at the paper's
     values. `tell` hears of the best λ for each θ.
     """
     cache = model.cache
+    if ramp is None:
+        ramp = cache.given_ramp if cache else 0
     if cache is None:
         own = CacheConfig(size=size)
         theta, lam = own.theta, own.lam
@@ -99,7 +103,7 @@ def search_cache(
         begin = min(points, key=_loss).lam if points else lam
         tried = [
             Point(theta=math.exp(log_theta), lam=at, loss=loss)
-            for at, loss in surface.best_lam(log_cache, begin, ramp)
+            for at, loss in surface.best_lam(log_cache, begin, min(ramp, size))
         ]
         points.extend(tried)
         best = min(tried, key=_loss)

@@ -113,12 +113,6 @@ class ModelConfig(Section):
         return (0, *self.cutoffs, self.vocabulary)
 
 
-def check_ramp(ramp: int, size: int, key: str) -> None:
-    """Refuse a ramp that a cache of this size never gets to the end of."""
-    if size and ramp > size:
-        raise ValueError(f"ramp {ramp} must not exceed the cache's {key} {size}")
-
-
 class CacheConfig(Section):
     """The differentiable non-parametric cache (section 3.5); absent or of size 0 means none."""
 
@@ -132,13 +126,8 @@ class CacheConfig(Section):
     """The cache's share of the prediction (λ), where learning begins."""
 
     ramp: int = Field(default=0, ge=0)
-    """Activations with which the cache gets all of its share; with fewer it gets as much less.
-    0, as in the paper: all of it from the first one on."""
-
-    @model_validator(mode="after")
-    def _the_ramp_ends(self) -> Self:
-        check_ramp(self.ramp, self.size, "size")
-        return self
+    """Activations with which the cache gets all of its share; with fewer it gets as much less. A
+    smaller size ends it sooner. 0, as in the paper: all of the share from the first one on."""
 
 
 class HebbianConfig(Section):
@@ -313,13 +302,9 @@ class SearchConfig(Section):
     cache_size: int = Field(default=3000, ge=1)
     """Size of the cache that they are searched for (n_cache of the search)."""
 
-    ramp: int = Field(default=0, ge=0)
-    """The ramp that the cache gets (`cache.ramp`), for models that also read short texts."""
-
-    @model_validator(mode="after")
-    def _the_ramp_ends(self) -> Self:
-        check_ramp(self.ramp, self.cache_size, "cache_size")
-        return self
+    ramp: int | None = Field(default=None, ge=0)
+    """The ramp that the cache gets (`cache.ramp`), for models that also read short texts; when left
+    out, it keeps the one that it was trained with."""
 
 
 class Recipe(Section):

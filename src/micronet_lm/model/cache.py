@@ -38,10 +38,15 @@ class Cache(nn.Module):
     def __init__(self, config: CacheConfig) -> None:
         super().__init__()
         self.size = config.size  # may be changed after training
-        self.ramp = config.ramp
+        self.given_ramp = config.ramp
         self.free_theta = nn.Parameter(torch.empty(()))
         self.free_lam = nn.Parameter(torch.empty(()))
         self.set(theta=config.theta, lam=config.lam)
+
+    @property
+    def ramp(self) -> int:
+        """Activations with which the cache gets all of its share: at most as many as it holds."""
+        return min(self.given_ramp, self.size)
 
     @property
     def theta(self) -> Tensor:
@@ -128,7 +133,7 @@ class Cache(nn.Module):
             return F.logsigmoid(-self.free_lam), F.logsigmoid(self.free_lam)
         tokens = torch.arange(held, held + like.shape[1], device=like.device)
         # The very first token is not mixed; 1 keeps its logarithm, and the gradient, finite.
-        part = (tokens.clamp(min=1, max=self.ramp) / self.ramp).to(like.dtype)
+        part = tokens.clamp(min=1, max=self.ramp).to(like.dtype) / self.ramp
         part = part.view(1, -1, *[1] * (like.dim() - 2))  # (1, T, …)
         return torch.log1p(-self.lam * part), F.logsigmoid(self.free_lam) + part.log()
 

@@ -7,8 +7,10 @@ from micronet_lm.model.transformer import LanguageModel
 
 def fingerprint_of(model: LanguageModel) -> str:
     """Give one hash of a model's weights, shape and cache."""
-    size = 0 if model.cache is None else model.cache.size
-    digest = hashlib.sha256(f"{model.config.model_dump_json()} cache {size}\n".encode())
+    cache = "0"
+    if model.cache is not None:
+        cache = str(model.cache.size) + (f" ramp {model.cache.ramp}" if model.cache.ramp else "")
+    digest = hashlib.sha256(f"{model.config.model_dump_json()} cache {cache}\n".encode())
     for name, tensor in sorted(model.state_dict().items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         digest.update(tensor.detach().cpu().contiguous().numpy().data)

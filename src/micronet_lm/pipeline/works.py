@@ -100,7 +100,7 @@ def prune_model(here: Path, inputs: Inputs, *, recipe: Recipe) -> dict[str, Any]
     return {**_trained(run, corpus, outcome), "sparsity": plan.final.sparsity}
 
 
-def search(here: Path, inputs: Inputs, *, size: int, ramp: int) -> dict[str, Any]:
+def search(here: Path, inputs: Inputs, *, size: int, ramp: int | None) -> dict[str, Any]:
     """Find the cache's best parameters on the validation split."""
     source, corpus = Run.open(inputs["source"].path), Corpus.open(inputs["corpus"].path)
     ids, model = corpus.split("valid"), source.model()

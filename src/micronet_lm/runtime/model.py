@@ -12,11 +12,8 @@ from micronet_lm.corpus.vocabulary import UNK
 from micronet_lm.errors import InferenceError
 from micronet_lm.runtime.engine import Engine, Ids, Session
 from micronet_lm.runtime.engines import Name, open_engine
-from micronet_lm.runtime.questions import check_sampling
+from micronet_lm.runtime.questions import check_sampling, choose
 from micronet_lm.runtime.words import Encoder, Words
-
-DRAWS = 100
-"""How often a word is drawn again that must not be written."""
 
 
 class Scored(NamedTuple):
@@ -100,10 +97,6 @@ class LM:
         vocabulary lacks, is written only where `unknown` says so. Words come as the model knows
         them: `join` makes text of them.
         """
-        if max_tokens < 0:
-            raise InferenceError(f"max_tokens is {max_tokens}, but it must be 0 or more")
-        if temperature != 0:
-            check_sampling(temperature, top_k, top_p)
         return self._after(text).write(max_tokens, temperature, top_k, top_p, seed, unknown)
 
     def join(self, words: Sequence[str]) -> str:
@@ -179,18 +172,21 @@ class State:
         unknown: bool = False,
     ) -> Iterator[str]:
         """Choose word after word and read each, as `LM.generate` does."""
+        if max_tokens < 0:
+            raise InferenceError(f"max_tokens is {max_tokens}, but it must be 0 or more")
+        if temperature != 0:
+            check_sampling(temperature, top_k, top_p)
         random = np.random.default_rng(seed)
-        for _ in range(max_tokens):
-            # Where <unk> is all but certain, drawing again would have no end.
-            for _ in range(DRAWS if temperature else 0):
-                word = self.sample(random.random(), temperature, top_k, top_p)
-                if unknown or word != UNK:
-                    break
-            else:
-                best = self.top_k(2)
-                word = best[best[0].word == UNK and not unknown].word
-            yield word
-            self.feed_words([word])
+
+        def words() -> Iterator[str]:
+            for _ in range(max_tokens):
+                word = self._choose(random, temperature, top_k, top_p)
+                if word == UNK and not unknown:
+                    word = self._choose_known(random, temperature, top_k, top_p)
+                self.feed_words([word])
+                yield word
+
+        return words()
 
     def fork(self) -> "State":
         """Give a second state that has read the same and goes on by itself."""
@@ -203,6 +199,23 @@ class State:
     def restore(self, saved: bytes) -> None:
         """Go back to what was saved."""
         self._session = self._model.engine.restore(saved)
+
+    def _choose(
+        self, random: np.random.Generator, temperature: float, top_k: int, top_p: float
+    ) -> str:
+        if temperature == 0:
+            return self.top_k(1)[0].word
+        return self.sample(random.random(), temperature, top_k, top_p)
+
+    def _choose_known(
+        self, random: np.random.Generator, temperature: float, top_k: int, top_p: float
+    ) -> str:
+        """Choose among all words but `<unk>`: as drawing again until another word comes."""
+        scores = self._session.log_distribution()
+        scores[self._model.encoder.unknown] = -np.inf
+        if temperature == 0:
+            return self._model.engine.word(int(scores.argmax()))
+        return self._model.engine.word(choose(scores, random.random(), temperature, top_k, top_p))
 
     def _candidates(self, ids: Ids, scores: NDArray[np.float32]) -> list[Candidate]:
         words = map(self._model.engine.word, ids.tolist())
