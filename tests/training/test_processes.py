@@ -86,7 +86,7 @@ def test_killed_twice_and_resumed_gives_the_same_bits(
 # streams, which carry keys of older weights along. Low rates keep the curves comparable.
 @pytest.mark.parametrize(
     ("sampling", "rate", "tolerance", "spread"),
-    [("random", "0.01", 2e-3, 0.2), ("stream", "0.003", 2e-4, 0.1)],
+    [("random", "0.01", 2e-3, 0.3), ("stream", "0.003", 2e-4, 0.1)],
 )
 def test_two_processes_give_the_curve_of_one(
     tmp_path: Path, corpus: Corpus, sampling: str, rate: str, tolerance: float, spread: float
