@@ -36,8 +36,10 @@ void scores_i16(const int16_t* keys, int64_t stride, int64_t pairs, const int16_
   int64_t j = 0;
   for (; j + 3 * kLanes < n; j += 4 * kLanes)
     scores_i16_group<S, 4>(keys + 2 * j, stride, pairs, query, factor, add, out + j);
-  for (; j < n; j += kLanes)
-    scores_i16_group<S, 1>(keys + 2 * j, stride, pairs, query, factor, add, out + j);
+  const auto rest = (n - j + kLanes - 1) / kLanes;
+  if (rest == 3) scores_i16_group<S, 3>(keys + 2 * j, stride, pairs, query, factor, add, out + j);
+  if (rest == 2) scores_i16_group<S, 2>(keys + 2 * j, stride, pairs, query, factor, add, out + j);
+  if (rest == 1) scores_i16_group<S, 1>(keys + 2 * j, stride, pairs, query, factor, add, out + j);
 }
 
 template <class S>
@@ -150,22 +152,39 @@ void softmax_f32(float* scores, int64_t n, float* out) {
   for (int64_t j = 0; j < whole; j += kLanes) S::store(out + j, S::mul(S::load(out + j), inverse));
 }
 
+// GROUP · 16 columns at once, each with a sum for even and one for odd pairs, to hide latency.
+template <class S, int GROUP>
+inline void mix_i16_group(const int16_t* values, int64_t pairs, int64_t width, const int16_t* weights, double factor,
+                          float* out) {
+  typename S::I sums[2][GROUP];
+  MICRONET_UNROLL
+  for (int g = 0; g < GROUP; ++g) sums[0][g] = sums[1][g] = S::zero_i();
+  auto add = [&](int64_t j, typename S::I(&to)[GROUP]) {
+    const auto weight = S::pair(weights + 2 * j);
+    MICRONET_UNROLL
+    for (int g = 0; g < GROUP; ++g) to[g] = S::madd(to[g], S::load_pairs(values + 2 * (j * width + g * kLanes)), weight);
+  };
+  int64_t j = 0;
+  for (; j + 1 < pairs; j += 2) {
+    add(j, sums[0]);
+    add(j + 1, sums[1]);
+  }
+  if (j < pairs) add(j, sums[0]);
+  const auto scale = S::set_d(factor);
+  MICRONET_UNROLL
+  for (int g = 0; g < GROUP; ++g) {
+    const Wide<S> sum = widen<S>(S::add(sums[0][g], sums[1][g]));
+    S::store(out + g * kLanes, S::narrow(S::mul(sum.low, scale), S::mul(sum.high, scale)));
+  }
+}
+
 template <class S>
 void mix_i16(const int16_t* values, int64_t pairs, int64_t width, const int16_t* weights,
              double factor, float* out) {
-  const auto scale = S::set_d(factor);
-  for (int64_t c = 0; c < width; c += kLanes) {
-    auto even = S::zero_i(), odd = S::zero_i();  // two sums, to hide latency
-    int64_t j = 0;
-    for (; j + 1 < pairs; j += 2) {
-      even = S::madd(even, S::load_pairs(values + 2 * (j * width + c)), S::pair(weights + 2 * j));
-      odd = S::madd(odd, S::load_pairs(values + 2 * ((j + 1) * width + c)), S::pair(weights + 2 * j + 2));
-    }
-    if (j < pairs)
-      even = S::madd(even, S::load_pairs(values + 2 * (j * width + c)), S::pair(weights + 2 * j));
-    const Wide<S> sum = widen<S>(S::add(even, odd));
-    S::store(out + c, S::narrow(S::mul(sum.low, scale), S::mul(sum.high, scale)));
-  }
+  int64_t c = 0;
+  for (; c + kLanes < width; c += 2 * kLanes)
+    mix_i16_group<S, 2>(values + 2 * c, pairs, width, weights, factor, out + c);
+  if (c < width) mix_i16_group<S, 1>(values + 2 * c, pairs, width, weights, factor, out + c);
 }
 
 template <class S>
