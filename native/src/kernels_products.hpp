@@ -5,7 +5,7 @@
 
 namespace {
 
-constexpr int64_t kAhead = 8192;  // bytes that are fetched before they are needed
+constexpr int64_t kAhead = 2048;  // bytes that are fetched before they are needed
 
 // A step is one column of a panel, of integers a pair of columns; steps are numbered through the whole
 // matrix, panel after panel. `Math` tells how a step is loaded and what is summed.

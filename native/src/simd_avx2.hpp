@@ -26,6 +26,10 @@ struct Avx2 {
     return {_mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))),
             _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 16)))};
   }
+  static void store_pairs(int16_t* p, P x) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), x.a);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + 16), x.b);
+  }
   static B pair(const int16_t* p) {
     int32_t both;
     __builtin_memcpy(&both, p, 4);

@@ -34,6 +34,7 @@ struct Scalar {
   // Pairs of integers.
   static P load_pairs(const int16_t* p) { P r; std::memcpy(r.v, p, sizeof r.v); return r; }
   static P load_pairs(const int8_t* p) { return each<P>([&](int i) { return int16_t(p[i]); }); }
+  static void store_pairs(int16_t* p, P x) { std::memcpy(p, x.v, sizeof x.v); }
   static B pair(const int16_t* p) { return {p[0], p[1]}; }
   static I madd(I acc, P w, B x) {
     return each<I>([&](int i) {

@@ -116,32 +116,35 @@ TEST(integers_of_9_bits_have_their_places) {
   }
 }
 
-// The sums of 9-bit weights are the largest there can be, and are gathered in pieces.
+// The sums of 9-bit weights are the largest there can be, and are gathered in pieces; for several tokens
+// panels are unpacked before, unless they are very wide.
 TEST(sums_of_9_bits_do_not_overflow) {
   for (const Kernels* kernels : available())
-    for (int64_t columns : {256, 768, 8192})
-      for (int16_t sign : {1, -1}) {
-        Matrix m;
-        m.rows = 16;
-        m.columns = columns;
-        m.bits = 9;
-        m.steps = Buffer<float>(16);
-        m.steps[0] = 1;
-        m.nines = Buffer<uint8_t>(matrix_bytes(m.rows, columns, 9));
-        States x;
-        x.resize(1, columns);
-        x.quantized = true;
-        x.bits = 9;
-        x.step = 1;
-        for (int64_t c = 0; c < columns; ++c) {
-          for (int64_t r = 0; r < m.rows; ++r) m.set_integer(r, c, int16_t(255 * sign));
-          x.integer_row(0)[c] = 255;
+    for (int64_t tokens : {1, 3, 7})
+      for (int64_t columns : {256, 768, 8192})
+        for (int16_t sign : {1, -1}) {
+          Matrix m;
+          m.rows = 16;
+          m.columns = columns;
+          m.bits = 9;
+          m.steps = Buffer<float>(16);
+          m.steps[0] = 1;
+          m.nines = Buffer<uint8_t>(matrix_bytes(m.rows, columns, 9));
+          States x;
+          x.resize(tokens, columns);
+          x.quantized = true;
+          x.bits = 9;
+          x.step = 1;
+          for (int64_t c = 0; c < columns; ++c) {
+            for (int64_t r = 0; r < m.rows; ++r) m.set_integer(r, c, int16_t(255 * sign));
+            for (int64_t t = 0; t < tokens; ++t) x.integer_row(t)[c] = int16_t(255 - t);
+          }
+          std::vector<float> out(size_t(16 * tokens));
+          Scratch scratch;
+          Product(*kernels, m, x.batch(tokens), true, scratch).all(nullptr, out.data(), 16);
+          for (size_t i = 0; i < out.size(); ++i)
+            CHECK(out[i] == float(int64_t(columns) * 255 * (255 - int64_t(i / 16)) * sign));
         }
-        float out[16];
-        Scratch scratch;
-        Product(*kernels, m, x.batch(1), true, scratch).all(nullptr, out, 16);
-        for (float value : out) CHECK(value == float(int64_t(columns) * 255 * 255 * sign));
-      }
 }
 
 // Values, the largest and Σ exp at once are those of three passes; also where a table has a step a row.
