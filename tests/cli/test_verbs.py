@@ -129,6 +129,10 @@ def test_mistakes_of_the_command_line_exit_with_2(
         ("presets", "nothing"): "no preset is called 'nothing'",
         ("distill", "demo", "--out", out, "--distill.top_k", "9"): "name the teacher's soft labels",
         ("distill", "demo", "--out", out): "the recipe has no section distill",
+        (
+            *("distill", "demo", "--out", out, "--labels", out, "--distill.top_k", "9"),
+            *("--prune.every", "9"),
+        ): "goes on after this training (prune): micronet run",
         ("train", "demo", "--out", out, "--distill.top_k", "9"): "needs a teacher's soft labels",
         ("train", "demo", "--out", out, "--prune.every", "9"): "needs a trained run",
         ("train", "demo", "--out", out, "--quantize.bits", "9"): "micronet quantize RUN",

@@ -57,9 +57,15 @@ def _run(arguments: argparse.Namespace) -> int:
     labels: list[SoftLabels] = []
 
     def check(recipe: Recipe, run: "Run") -> None:
-        """Open the labels before a corpus is built for them."""
+        """Refuse what does not fit together before a corpus is built for it."""
         from micronet_lm.compression import SoftLabels
 
+        later = [name for name in ("prune", "search", "quantize") if getattr(recipe, name)]
+        if later:
+            raise ConfigError(
+                f"the recipe goes on after this training ({', '.join(later)}): micronet run "
+                "carries out all of it, and with --until student as far as this"
+            )
         labels.append(SoftLabels.open(_labels(arguments, recipe, run)))
 
     asked = job(arguments, "micronet distill RECIPE --labels DIR --out RUN", check)
