@@ -2,9 +2,9 @@
 
 A packed model of the paper's student (vocabulary 267,735, cache 3000, 36 % sparse, random weights)
 predicts word after word of a text whose words fall into the bins as those of WikiText-103's test
-split do, and follow Zipf's law within them. Timed is the step that ends with the log-probabilities of
-all words; all contenders take turns, and ratios are taken within each round, because machines are
-noisy. torch and ONNX Runtime compute with the same weights, turned back into fp32.
+split do, and follow Zipf's law within them. Timed is the step that ends with the log-probabilities
+of all words; all contenders take turns, and ratios are taken within each round, because machines
+are noisy. torch and ONNX Runtime compute with the same weights, turned back into fp32.
 
 `read` is the time to read as many bytes as the weights have, once: as fp32, int16 and int8, and in
 the bits that native holds them in. No engine that looks at every weight of a form can be faster.
