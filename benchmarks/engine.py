@@ -111,6 +111,12 @@ def measure(path: Path, bits: int, arguments: argparse.Namespace) -> dict[str, A
             "native full step, times faster than ONNX Runtime": ratio(onnx, native),
             f"native full step, times reading {whole}": ratio(native, times[f"read as {whole}"]),
             "native full step, times reading what it holds": ratio(native, times["read as held"]),
+            f"native full step, times reading {whole} from memory": ratio(
+                native, times[f"read as {whole} from memory"]
+            ),
+            "native full step, times reading what it holds from memory": ratio(
+                native, times["read as held from memory"]
+            ),
             f"native full step from memory, times reading {whole} from memory": ratio(
                 times["native from memory"], times[f"read as {whole} from memory"]
             ),
