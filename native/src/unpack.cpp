@@ -168,6 +168,10 @@ class NinesWriter {
         put_group(values);
         values += 2 * kGroupSteps;
         count -= 2 * kGroupSteps;
+      } else if (column_ == 0 && count >= columns_ && columns_ % 2 == 0 && in_group_ + columns_ / 2 <= kGroupSteps) {
+        put_row(values);
+        values += columns_;
+        count -= columns_;
       } else {
         put_one(*values++);
         --count;
@@ -195,6 +199,21 @@ class NinesWriter {
     group_[1] = uint8_t(second);
     column_ += 2 * kGroupSteps;
     group_ += kGroupBytes;
+  }
+  // A row that lies in one group, as all do of a table that is very narrow.
+  void put_row(const int16_t* values) {
+    unsigned first = 0, second = 0;
+    uint8_t* upper = group_ + (1 + in_group_) * kStepBytes;
+    for (int64_t step = 0; step < columns_ / 2; ++step, upper += kStepBytes) {
+      upper[0] = uint8_t(values[2 * step] >> 1);
+      upper[1] = uint8_t(values[2 * step + 1] >> 1);
+      first = 2 * first | (values[2 * step] & 1);
+      second = 2 * second | (values[2 * step + 1] & 1);
+    }
+    const auto behind = int(kGroupSteps - in_group_ - columns_ / 2);
+    group_[0] = uint8_t(group_[0] | first << behind);
+    group_[1] = uint8_t(group_[1] | second << behind);
+    column_ = columns_;
   }
   void put_one(int16_t value) {
     group_[(1 + in_group_) * kStepBytes + odd_] = uint8_t(value >> 1);
