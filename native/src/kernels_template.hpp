@@ -9,7 +9,7 @@
 
 namespace {
 
-// N: the vectors for weights of 9 bits.
+// N: the vectors for weights of 9 bits and for attention's integers.
 template <class S, class N = S>
 constexpr micronet::Kernels table(const char* name) {
   return {
@@ -34,13 +34,13 @@ constexpr micronet::Kernels table(const char* name) {
       finish_f64<S>,
       layer_norm<S>,
       quantize<S>,
-      scores_i16<S>,
+      scores_i16<N>,
       scores_f64<S>,
       scores_table<S>,
       scores_f32<S>,
       softmax_f64<S>,
       softmax_f32<S>,
-      mix_i16<S>,
+      mix_i16<N>,
       mix_f64<S>,
       mix_f32<S>,
       largest<S>,
