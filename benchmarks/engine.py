@@ -134,7 +134,7 @@ def measure(path: Path, bits: int, arguments: argparse.Namespace) -> dict[str, A
 
 SIZES = {"fp32": 4, "int16": 2, "int8": 1}
 BEYOND_CACHES = 300_000_000
-"""Bytes that are read in turns, so that none of them is still in a cache: ten times the caches."""
+"""Bytes that are read in turns: ten times what the caches of a large processor hold."""
 
 
 def text(seed: int, count: int) -> NDArray[np.int64]:

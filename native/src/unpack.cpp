@@ -1,6 +1,7 @@
 #include "unpack.hpp"
 
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "bitstream.hpp"
@@ -186,33 +187,30 @@ class NinesWriter {
   }
 
  private:
-  void put_group(const int16_t* values) {
+  // A row's next steps: their upper bytes. Gives the last bits of both columns, the first step's highest.
+  static std::pair<unsigned, unsigned> put_steps(const int16_t* values, int64_t steps, uint8_t* upper) {
     unsigned first = 0, second = 0;
-    for (int64_t step = 0; step < kGroupSteps; ++step) {
-      uint8_t* upper = group_ + (1 + step) * kStepBytes;
+    for (int64_t step = 0; step < steps; ++step, upper += kStepBytes) {
       upper[0] = uint8_t(values[2 * step] >> 1);
       upper[1] = uint8_t(values[2 * step + 1] >> 1);
       first = 2 * first | (values[2 * step] & 1);
       second = 2 * second | (values[2 * step + 1] & 1);
     }
-    group_[0] = uint8_t(first);
-    group_[1] = uint8_t(second);
+    return {first, second};
+  }
+  void put_group(const int16_t* values) {
+    const auto lasts = put_steps(values, kGroupSteps, group_ + kStepBytes);
+    group_[0] = uint8_t(lasts.first);
+    group_[1] = uint8_t(lasts.second);
     column_ += 2 * kGroupSteps;
     group_ += kGroupBytes;
   }
   // A row that lies in one group, as all do of a table that is very narrow.
   void put_row(const int16_t* values) {
-    unsigned first = 0, second = 0;
-    uint8_t* upper = group_ + (1 + in_group_) * kStepBytes;
-    for (int64_t step = 0; step < columns_ / 2; ++step, upper += kStepBytes) {
-      upper[0] = uint8_t(values[2 * step] >> 1);
-      upper[1] = uint8_t(values[2 * step + 1] >> 1);
-      first = 2 * first | (values[2 * step] & 1);
-      second = 2 * second | (values[2 * step + 1] & 1);
-    }
+    const auto lasts = put_steps(values, columns_ / 2, group_ + (1 + in_group_) * kStepBytes);
     const auto behind = int(kGroupSteps - in_group_ - columns_ / 2);
-    group_[0] = uint8_t(group_[0] | first << behind);
-    group_[1] = uint8_t(group_[1] | second << behind);
+    group_[0] = uint8_t(group_[0] | lasts.first << behind);
+    group_[1] = uint8_t(group_[1] | lasts.second << behind);
     column_ = columns_;
   }
   void put_one(int16_t value) {

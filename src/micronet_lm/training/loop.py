@@ -105,8 +105,7 @@ def train(
             step, config = trainer.progress.step, recipe.train
             line.say(
                 f"{run.path}: {f'going on after step {step:,}' if step else 'beginning'}; "
-                f"{config.steps:,} step{'s'[: config.steps != 1]} of "
-                f"{config.batch * config.window:,} tokens, "
+                f"{config.steps:,} steps of {config.batch * config.window:,} tokens, "
                 f"{corpus.tokens('train'):,} tokens in the training split"
             )
             finished = _steps(trainer, config, metrics, line, processes, interruption)
