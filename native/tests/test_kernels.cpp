@@ -290,6 +290,42 @@ TEST(double_softmax_is_good_to_the_last_float_bit) {
     }
 }
 
+// Windows of every number of stretches that are summed at once, and values of one, two and three panels.
+TEST(attention_of_integers_is_that_of_the_formula) {
+  std::mt19937 random(7);
+  auto integer = [&] { return int16_t(int(random() % 511) - 255); };
+  for (const Kernels* kernels : available()) {
+    for (int64_t n : {1, 16, 17, 33, 48, 63, 97, 112, 128}) {
+      const int64_t pairs = 5, stride = padded(n) + 16;
+      Buffer<int16_t> keys(pairs * stride * 2), query(2 * pairs);
+      Buffer<double> out(padded(n));
+      for (int64_t i = 0; i < keys.size(); ++i) keys[i] = integer();
+      for (int64_t i = 0; i < query.size(); ++i) query[i] = integer();
+      for (int times : {1, 2}) {  // the second time on top of the first
+        kernels->scores_i16(keys.data(), stride, pairs, query.data(), n, 0.5, times == 2, out.data());
+        for (int64_t j = 0; j < n; ++j) {
+          int sum = 0;
+          for (int64_t d = 0; d < 2 * pairs; ++d) sum += keys[(d / 2 * stride + j) * 2 + d % 2] * query[d];
+          CHECK(out[j] == times * 0.5 * sum);
+        }
+      }
+    }
+    for (int64_t width : {16, 32, 48})
+      for (int64_t pairs : {1, 2, 5, 49}) {
+        Buffer<int16_t> values(pairs * width * 2), weights(2 * pairs);
+        Buffer<float> out(width);
+        for (int64_t i = 0; i < values.size(); ++i) values[i] = integer();
+        for (int64_t i = 0; i < weights.size(); ++i) weights[i] = integer();
+        kernels->mix_i16(values.data(), pairs, width, weights.data(), 0.5, out.data());
+        for (int64_t c = 0; c < width; ++c) {
+          int sum = 0;
+          for (int64_t j = 0; j < 2 * pairs; ++j) sum += values[(j / 2 * width + c) * 2 + j % 2] * weights[j];
+          CHECK(out[c] == float(0.5 * sum));
+        }
+      }
+  }
+}
+
 TEST(layer_norm_is_rounded_once) {
   std::mt19937 random(5);
   std::normal_distribution<float> normal;
