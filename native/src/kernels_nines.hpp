@@ -19,46 +19,72 @@ struct Nines {
   }
 };
 
-// A group's steps, for the sums of one panel: x points to the group's first pair of each token.
-// SCALED leaves the weights 128 times as large, which the sums must bear.
-template <class S, int TOKENS, int STEPS, bool SCALED>
-inline void add_steps(typename S::Bits& bits, const uint8_t* upper, const int16_t* x, int64_t x_stride,
-                      typename S::I (&sums)[TOKENS]) {
+inline void fetch_group(const uint8_t* group) {
+  for (int64_t line = 0; line < micronet::kGroupBytes; line += 64) __builtin_prefetch(group + line);
+}
+
+// A group's steps, for the sums of PANELS panels whose groups are `apart` bytes apart: x points to the group's
+// first pair of each token. SCALED leaves the weights 128 times as large, which the sums must bear.
+template <class S, int TOKENS, int STEPS, bool SCALED, int PANELS = 1>
+inline void add_steps(typename S::Bits (&bits)[PANELS], const uint8_t* upper, int64_t apart, const int16_t* x,
+                      int64_t x_stride, typename S::I (&sums)[PANELS][TOKENS]) {
   MICRONET_UNROLL
   for (int c = 0; c < STEPS; ++c) {
-    typename S::P column = S::scaled_nines(bits, upper + c * micronet::kStepBytes);
-    if constexpr (!SCALED) column = S::less_scaled(column);
-    bits = S::next_bits(bits);
+    typename S::B values[TOKENS];
     MICRONET_UNROLL
-    for (int t = 0; t < TOKENS; ++t) sums[t] = S::madd(sums[t], column, S::pair(x + t * x_stride + 2 * c));
+    for (int t = 0; t < TOKENS; ++t) values[t] = S::pair(x + t * x_stride + 2 * c);
+    MICRONET_UNROLL
+    for (int p = 0; p < PANELS; ++p) {
+      typename S::P column = S::scaled_nines(bits[p], upper + p * apart + c * micronet::kStepBytes);
+      if constexpr (!SCALED) column = S::less_scaled(column);
+      bits[p] = S::next_bits(bits[p]);
+      MICRONET_UNROLL
+      for (int t = 0; t < TOKENS; ++t) sums[p][t] = S::madd(sums[p][t], column, values[t]);
+    }
   }
+}
+
+// PANELS panels of whole groups; see `stream` in kernels_products.hpp.
+template <class S, int TOKENS, bool SCALED, int PANELS>
+inline void stream_groups(const uint8_t* group, int64_t apart, int64_t groups, const int16_t* x, int64_t x_stride,
+                          int32_t* out, int64_t out_apart, int64_t out_stride) {
+  constexpr int64_t kBear = 16;  // groups of steps whose scaled sums fit 32 bits: 256 columns of 9 bits
+  typename S::I totals[PANELS][TOKENS];
+  for (auto& panel : totals)
+    for (auto& total : panel) total = S::zero_i();
+  for (int64_t begin = 0; begin < groups; begin += kBear) {
+    const int64_t end = groups < begin + kBear ? groups : begin + kBear;
+    typename S::I sums[PANELS][TOKENS];
+    for (auto& panel : sums)
+      for (auto& sum : panel) sum = S::zero_i();
+    for (int64_t g = begin; g < end; ++g, group += micronet::kGroupBytes) {
+      if constexpr (PANELS == 1) fetch_group(group + kAhead);
+      typename S::Bits bits[PANELS];
+      MICRONET_UNROLL
+      for (int p = 0; p < PANELS; ++p) bits[p] = S::load_bits(group + p * apart);
+      add_steps<S, TOKENS, int(micronet::kGroupSteps), SCALED>(bits, group + micronet::kStepBytes, apart,
+                                                               x + 2 * micronet::kGroupSteps * g, x_stride, sums);
+    }
+    for (int p = 0; p < PANELS; ++p)
+      for (int t = 0; t < TOKENS; ++t)
+        totals[p][t] = S::add(totals[p][t], SCALED ? S::template shift_right_signed<7>(sums[p][t]) : sums[p][t]);
+  }
+  for (int p = 0; p < PANELS; ++p)
+    for (int t = 0; t < TOKENS; ++t) S::store(out + p * out_apart + t * out_stride, totals[p][t]);
 }
 
 // One token, or one as two halves, and matrices whose panels are whole groups.
 template <class S, int TOKENS, bool SCALED>
-void stream_groups(const uint8_t* w, int64_t panel, int64_t panels, int64_t steps, const int16_t* x, int64_t x_stride,
-                   int32_t* out, int64_t out_stride) {
-  constexpr int64_t kBear = 16;  // groups of steps whose scaled sums fit 32 bits: 256 columns of 9 bits
-  const int64_t groups = steps / micronet::kGroupSteps;
-  const uint8_t* group = w + panel * groups * micronet::kGroupBytes;
-  for (int64_t p = 0; p < panels; ++p) {
-    typename S::I totals[TOKENS];
-    for (auto& total : totals) total = S::zero_i();
-    for (int64_t begin = 0; begin < groups; begin += kBear) {
-      const int64_t end = groups < begin + kBear ? groups : begin + kBear;
-      typename S::I sums[TOKENS];
-      for (auto& sum : sums) sum = S::zero_i();
-      for (int64_t g = begin; g < end; ++g, group += micronet::kGroupBytes) {
-        for (int64_t line = 0; line < micronet::kGroupBytes; line += 64) __builtin_prefetch(group + kAhead + line);
-        auto bits = S::load_bits(group);
-        add_steps<S, TOKENS, int(micronet::kGroupSteps), SCALED>(
-            bits, group + micronet::kStepBytes, x + 2 * micronet::kGroupSteps * g, x_stride, sums);
-      }
-      for (int t = 0; t < TOKENS; ++t)
-        totals[t] = S::add(totals[t], SCALED ? S::template shift_right_signed<7>(sums[t]) : sums[t]);
-    }
-    for (int t = 0; t < TOKENS; ++t) S::store(out + t * out_stride + p * kLanes, totals[t]);
-  }
+void stream_whole(const uint8_t* w, int64_t panel, int64_t panels, int64_t steps, const int16_t* x, int64_t x_stride,
+                  int32_t* out, int64_t out_stride) {
+  constexpr int kPlaces = TOKENS == 1 ? 4 : 1;  // two tokens' sums leave no registers for more
+  const int64_t groups = steps / micronet::kGroupSteps, size = groups * micronet::kGroupBytes, part = panels / kPlaces;
+  w += panel * size;
+  for (int64_t p = 0; p < part; ++p)
+    stream_groups<S, TOKENS, SCALED, kPlaces>(w + p * size, part * size, groups, x, x_stride, out + p * kLanes,
+                                              part * kLanes, out_stride);
+  for (int64_t p = part * kPlaces; p < panels; ++p)
+    stream_groups<S, TOKENS, SCALED, 1>(w + p * size, 0, groups, x, x_stride, out + p * kLanes, 0, out_stride);
 }
 
 // The same where a group holds several panels of STEPS steps, and the first panel begins one.
@@ -68,13 +94,13 @@ void stream_panels(const uint8_t* w, int64_t panel, int64_t panels, const int16_
   constexpr int64_t kPanels = micronet::kGroupSteps / STEPS;
   for (int64_t p = 0; p < panels; p += kPanels) {
     const uint8_t* group = w + micronet::group_of((panel + p) * STEPS);
-    for (int64_t line = 0; line < micronet::kGroupBytes; line += 64) __builtin_prefetch(group + kAhead + line);
-    auto bits = S::load_bits(group);
+    fetch_group(group + kAhead);
+    typename S::Bits bits[1] = {S::load_bits(group)};
     for (int64_t i = 0; i < kPanels && p + i < panels; ++i) {
-      typename S::I sums[TOKENS];
-      for (auto& sum : sums) sum = S::zero_i();
-      add_steps<S, TOKENS, STEPS, false>(bits, group + (1 + i * STEPS) * micronet::kStepBytes, x, x_stride, sums);
-      for (int t = 0; t < TOKENS; ++t) S::store(out + t * out_stride + (p + i) * kLanes, sums[t]);
+      typename S::I sums[1][TOKENS];
+      for (auto& sum : sums[0]) sum = S::zero_i();
+      add_steps<S, TOKENS, STEPS, false>(bits, group + (1 + i * STEPS) * micronet::kStepBytes, 0, x, x_stride, sums);
+      for (int t = 0; t < TOKENS; ++t) S::store(out + t * out_stride + (p + i) * kLanes, sums[0][t]);
     }
   }
 }
@@ -83,7 +109,7 @@ template <class S, int TOKENS, bool SCALED>
 bool stream_nines(const uint8_t* w, int64_t panel, int64_t panels, int64_t steps, const int16_t* x, int64_t x_stride,
                   int32_t* out, int64_t out_stride) {
   if (steps % micronet::kGroupSteps == 0)
-    stream_groups<S, TOKENS, SCALED>(w, panel, panels, steps, x, x_stride, out, out_stride);
+    stream_whole<S, TOKENS, SCALED>(w, panel, panels, steps, x, x_stride, out, out_stride);
   else if (steps == 2 && panel % 4 == 0)
     stream_panels<S, TOKENS, 2>(w, panel, panels, x, x_stride, out, out_stride);
   else

@@ -53,41 +53,33 @@ inline void rest(const typename Math::Weight* w, int64_t first, int64_t steps,
   }
 }
 
-// One panel and one or two tokens, as fast as the weights come from memory: they are read in their
-// order, and WAYS columns have sums of their own, to hide latency. Only for integers, whose sums do
-// not depend on the order.
-template <class Math, int TOKENS, int WAYS>
-inline void stream(const typename Math::Weight* w, int64_t steps, const typename Math::Input* x, int64_t x_stride,
-                   typename Math::Output* out, int64_t out_stride) {
-  typename Math::Sum sums[TOKENS][WAYS];
+// PANELS panels and one or two tokens, as fast as the weights come from memory. The panels are `apart` weights
+// apart: a core reads from several far places faster than from one. Only for integers, whose sums do not
+// depend on the order.
+template <class Math, int TOKENS, int PANELS>
+inline void stream(const typename Math::Weight* w, int64_t apart, int64_t steps, const typename Math::Input* x,
+                   int64_t x_stride, typename Math::Output* out, int64_t out_apart, int64_t out_stride) {
+  typename Math::Sum sums[PANELS][TOKENS];
   MICRONET_UNROLL
-  for (int t = 0; t < TOKENS; ++t) {
+  for (int p = 0; p < PANELS; ++p) {
     MICRONET_UNROLL
-    for (int i = 0; i < WAYS; ++i) sums[t][i] = Math::zero();
+    for (int t = 0; t < TOKENS; ++t) sums[p][t] = Math::zero();
   }
-  int64_t c = 0;
-  for (; c + WAYS <= steps; c += WAYS) {
+  for (int64_t c = 0; c < steps; ++c) {
+    typename Math::Value values[TOKENS];
     MICRONET_UNROLL
-    for (int i = 0; i < WAYS; ++i) {
-      const auto* place = w + (c + i) * Math::kStep;
-      if (i * sizeof(*place) * Math::kStep % 64 == 0) __builtin_prefetch(place + kAhead / sizeof(*place));
-      const typename Math::Column column = Math::load(w, c + i);
+    for (int t = 0; t < TOKENS; ++t) values[t] = Math::broadcast(x + t * x_stride + c * Math::kColumns);
+    MICRONET_UNROLL
+    for (int p = 0; p < PANELS; ++p) {
+      const typename Math::Column column = Math::load(w + p * apart, c);
       MICRONET_UNROLL
-      for (int t = 0; t < TOKENS; ++t)
-        sums[t][i] = Math::multiply_add(sums[t][i], column, Math::broadcast(x + t * x_stride + (c + i) * Math::kColumns));
+      for (int t = 0; t < TOKENS; ++t) sums[p][t] = Math::multiply_add(sums[p][t], column, values[t]);
     }
   }
-  for (; c < steps; ++c) {
-    const typename Math::Column column = Math::load(w, c);
-    MICRONET_UNROLL
-    for (int t = 0; t < TOKENS; ++t)
-      sums[t][0] = Math::multiply_add(sums[t][0], column, Math::broadcast(x + t * x_stride + c * Math::kColumns));
-  }
   MICRONET_UNROLL
-  for (int t = 0; t < TOKENS; ++t) {
+  for (int p = 0; p < PANELS; ++p) {
     MICRONET_UNROLL
-    for (int i = 1; i < WAYS; ++i) sums[t][0] = Math::add(sums[t][0], sums[t][i]);
-    Math::store(out + t * out_stride, sums[t][0]);
+    for (int t = 0; t < TOKENS; ++t) Math::store(out + p * out_apart + t * out_stride, sums[p][t]);
   }
 }
 
@@ -116,13 +108,17 @@ inline void narrow(const typename Math::Weight* w, int64_t panels, const typenam
 }
 
 // Integers for one token, or for one as two halves.
-template <class Math, int TOKENS, int WAYS>
+template <class Math, int TOKENS, int PANELS>
 void streamed(const typename Math::Weight* w, int64_t panels, int64_t steps, const typename Math::Input* x,
               int64_t x_stride, typename Math::Output* out, int64_t out_stride) {
   if (steps == 1) return narrow<Math, TOKENS, 1>(w, panels, x, x_stride, out, out_stride);
   if (steps == 2) return narrow<Math, TOKENS, 2>(w, panels, x, x_stride, out, out_stride);
-  for (int64_t p = 0; p < panels; ++p)
-    stream<Math, TOKENS, WAYS>(w + p * steps * Math::kStep, steps, x, x_stride, out + p * kLanes, out_stride);
+  const int64_t size = steps * Math::kStep, part = panels / PANELS;
+  for (int64_t p = 0; p < part; ++p)
+    stream<Math, TOKENS, PANELS>(w + p * size, part * size, steps, x, x_stride, out + p * kLanes, part * kLanes,
+                                 out_stride);
+  for (int64_t p = part * PANELS; p < panels; ++p)
+    stream<Math, TOKENS, 1>(w + p * size, 0, steps, x, x_stride, out + p * kLanes, 0, out_stride);
 }
 
 template <class Math>

@@ -199,7 +199,8 @@ float Product::rows_and_sum(int64_t panel, int64_t count, const float* bias, flo
 }
 
 void Product::all(const float* bias, float* out, int64_t out_stride) const {
-  const int64_t block = 16;  // panels: their weights and sums stay in the cache
+  // Many tokens: weights and sums of a block stay in the cache. One token: the more, the farther apart it is read.
+  const int64_t block = batch_.tokens == 1 ? kBlock : 16;
   for (int64_t panel = 0; panel < matrix_.panels(); panel += block)
     rows(panel, std::min(block, matrix_.panels() - panel), bias ? bias + panel * kLanes : nullptr,
          out + panel * kLanes, out_stride);
