@@ -55,12 +55,14 @@ struct Kernels {
   void (*finish_split)(const int32_t* high, const int32_t* low, int64_t rows, const float* steps,
                        int64_t step_stride, float high_factor, float low_factor, const float* bias,
                        float* out);
-  // The same two for words: also gives the largest value and, as its result, Σ exp(value − shift).
+  // The same two for words: also gives the largest value and, as its result, Σ exp(value − shift). Meanwhile
+  // fetches what is needed next: 64 bytes of `soon` for each 16 rows, and the biases behind these.
   float (*finish_i32_exp)(const int32_t* sums, int64_t rows, const float* steps, int64_t step_stride,
-                          float factor, const float* bias, float* out, float shift, float* largest);
+                          float factor, const float* bias, float* out, float shift, const void* soon,
+                          float* largest);
   float (*finish_split_exp)(const int32_t* high, const int32_t* low, int64_t rows, const float* steps,
                             int64_t step_stride, float high_factor, float low_factor, const float* bias,
-                            float* out, float shift, float* largest);
+                            float* out, float shift, const void* soon, float* largest);
   void (*finish_f32)(const float* sums, int64_t rows, const float* steps, int64_t step_stride,
                      const float* bias, float* out);
   // The same in double, rounded once.

@@ -19,10 +19,6 @@ struct Nines {
   }
 };
 
-inline void fetch_group(const uint8_t* group) {
-  for (int64_t line = 0; line < micronet::kGroupBytes; line += 64) __builtin_prefetch(group + line);
-}
-
 // A group's steps, for the sums of PANELS panels whose groups are `apart` bytes apart: x points to the group's
 // first pair of each token. SCALED leaves the weights 128 times as large, which the sums must bear.
 template <class S, int TOKENS, int STEPS, bool SCALED, int PANELS = 1>
@@ -44,6 +40,8 @@ inline void add_steps(typename S::Bits (&bits)[PANELS], const uint8_t* upper, in
   }
 }
 
+constexpr int64_t kAhead = 2048;  // bytes that one panel alone fetches before they are needed
+
 // PANELS panels of whole groups; see `stream` in kernels_products.hpp.
 template <class S, int TOKENS, bool SCALED, int PANELS>
 inline void stream_groups(const uint8_t* group, int64_t apart, int64_t groups, const int16_t* x, int64_t x_stride,
@@ -58,7 +56,8 @@ inline void stream_groups(const uint8_t* group, int64_t apart, int64_t groups, c
     for (auto& panel : sums)
       for (auto& sum : panel) sum = S::zero_i();
     for (int64_t g = begin; g < end; ++g, group += micronet::kGroupBytes) {
-      if constexpr (PANELS == 1) fetch_group(group + kAhead);
+      if constexpr (PANELS == 1)
+        for (int64_t line = 0; line < micronet::kGroupBytes; line += 64) __builtin_prefetch(group + kAhead + line);
       typename S::Bits bits[PANELS];
       MICRONET_UNROLL
       for (int p = 0; p < PANELS; ++p) bits[p] = S::load_bits(group + p * apart);
@@ -94,7 +93,6 @@ void stream_panels(const uint8_t* w, int64_t panel, int64_t panels, const int16_
   constexpr int64_t kPanels = micronet::kGroupSteps / STEPS;
   for (int64_t p = 0; p < panels; p += kPanels) {
     const uint8_t* group = w + micronet::group_of((panel + p) * STEPS);
-    fetch_group(group + kAhead);
     typename S::Bits bits[1] = {S::load_bits(group)};
     for (int64_t i = 0; i < kPanels && p + i < panels; ++i) {
       typename S::I sums[1][TOKENS];

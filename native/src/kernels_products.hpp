@@ -5,8 +5,6 @@
 
 namespace {
 
-constexpr int64_t kAhead = 2048;  // bytes that are fetched before they are needed
-
 // A step is one column of a panel, of integers a pair of columns; steps are numbered through the whole
 // matrix, panel after panel. `Math` tells how a step is loaded and what is summed.
 
@@ -96,8 +94,6 @@ inline void narrow(const typename Math::Weight* w, int64_t panels, const typenam
     for (int t = 0; t < TOKENS; ++t) sums[t] = Math::zero();
     MICRONET_UNROLL
     for (int c = 0; c < STEPS; ++c) {
-      const auto* place = w + (p * STEPS + c) * Math::kStep;
-      __builtin_prefetch(place + kAhead / sizeof(*place));
       const typename Math::Column column = Math::load(w, p * STEPS + c);
       MICRONET_UNROLL
       for (int t = 0; t < TOKENS; ++t) sums[t] = Math::multiply_add(sums[t], column, values[t][c]);

@@ -77,11 +77,16 @@ void finish_split(const int32_t* high, const int32_t* low, int64_t rows, const f
 
 // The same with the largest value and Σ exp(value − shift), while the values are in registers.
 template <class S, class Compute>
-inline float finish_and_sum(int64_t rows, float* out, float shift, float* largest, Compute compute) {
+inline float finish_and_sum(int64_t rows, float* out, float shift, const void* soon, float* largest,
+                            Compute compute) {
+  const auto* weights = static_cast<const char*>(soon);
+  const float* biases = compute.bias ? compute.bias + rows : out;
   const auto by = S::set_f(shift);  // subtracted before it is scaled: that is exact near the largest
   auto sum = S::zero_f(), most = S::set_f(-3.4e38f);
   int64_t r = 0;
   for (; r + kLanes <= rows; r += kLanes) {
+    __builtin_prefetch(weights + r / kLanes * 64);
+    __builtin_prefetch(biases + r);
     const auto value = compute(r);
     S::store(out + r, value);
     most = S::max(value, most);
@@ -104,18 +109,18 @@ inline float finish_and_sum(int64_t rows, float* out, float shift, float* larges
 
 template <class S>
 float finish_i32_exp(const int32_t* sums, int64_t rows, const float* steps, int64_t stride, float factor,
-                     const float* bias, float* out, float shift, float* largest) {
-  return finish_and_sum<S>(rows, out, shift, largest, FinishWhole<S>{sums, steps, stride, factor, bias});
+                     const float* bias, float* out, float shift, const void* soon, float* largest) {
+  return finish_and_sum<S>(rows, out, shift, soon, largest, FinishWhole<S>{sums, steps, stride, factor, bias});
 }
 
 template <class S>
 float finish_split_exp(const int32_t* high, const int32_t* low, int64_t rows, const float* steps, int64_t stride,
                        float high_factor, float low_factor, const float* bias, float* out, float shift,
-                       float* largest) {
+                       const void* soon, float* largest) {
   if (!stride && bias)
-    return finish_and_sum<S>(rows, out, shift, largest,
+    return finish_and_sum<S>(rows, out, shift, soon, largest,
                              FinishWords<S>{high, low, high_factor * *steps, low_factor * *steps, bias});
-  return finish_and_sum<S>(rows, out, shift, largest,
+  return finish_and_sum<S>(rows, out, shift, soon, largest,
                            FinishSplit<S>{high, low, steps, stride, high_factor, low_factor, bias});
 }
 

@@ -191,11 +191,12 @@ float Product::rows_and_sum(int64_t panel, int64_t count, const float* bias, flo
   }
   integer_sums(panel, panels);
   const int32_t* sums = scratch_.sums.data();
+  const void* soon = matrix_.place_of_panel(panel + panels);
   if (way_ == Way::kHalves)
     return kernels_.finish_split_exp(sums, sums + panels * kLanes, count, matrix_.steps_at(row), matrix_.step_stride,
-                                     scratch_.factors[0], scratch_.factors[1], bias, out, shift, largest);
+                                     scratch_.factors[0], scratch_.factors[1], bias, out, shift, soon, largest);
   return kernels_.finish_i32_exp(sums, count, matrix_.steps_at(row), matrix_.step_stride, batch_.step, bias, out,
-                                 shift, largest);
+                                 shift, soon, largest);
 }
 
 void Product::all(const float* bias, float* out, int64_t out_stride) const {

@@ -24,6 +24,13 @@ void Matrix::set_integer(int64_t row, int64_t column, int16_t value) {
   }
 }
 
+const void* Matrix::place_of_panel(int64_t panel) const {
+  if (bits == 9) return nines.data() + group_of(panel * pairs());
+  const int64_t place = integer_place(panel * kLanes, 0);
+  if (bits <= 8) return bytes.data() + place;
+  return shorts.data() + place;
+}
+
 void read_row(const Matrix& matrix, int64_t row, int16_t* integers, float* values) {
   const float step = matrix.integers() ? *matrix.steps_at(row) : 1.0f;
   for (int64_t c = 0; c < padded(matrix.columns); ++c) {

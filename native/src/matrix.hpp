@@ -32,6 +32,8 @@ struct Matrix {
   int16_t integer(int64_t row, int64_t column) const;
   void set_integer(int64_t row, int64_t column, int16_t value);
 
+  // Where a panel of a matrix of integers begins; of 9 bits: the group with its first weights.
+  const void* place_of_panel(int64_t panel) const;
   // Where the element is, for matrices of integers that do not have 9 bits, and of floats.
   int64_t integer_place(int64_t row, int64_t column) const {
     return ((row / kLanes * pairs() + column / 2) * kLanes + row % kLanes) * 2 + column % 2;
