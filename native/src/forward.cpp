@@ -60,7 +60,7 @@ void attend(const Model& model, const Layer& layer, const Window& window, int64_
       k.scores_i16(positions.pairs.data() + column * 2, positions.stride, pairs, integer_query, n,
                    step * positions.step * double(scale), false, s);
     else if (head == 0)  // for all heads: they share the table
-      k.scores_table(positions.wide.data() + column, positions.stride, c.key_width, w.wide_queries(token), c.heads, n,
+      k.scores_table(positions.values.data() + column, positions.stride, c.key_width, w.wide_queries(token), c.heads, n,
                      double(scale), s, w.score_stride());
     if (layer.integer_keys)
       k.scores_i16(past.integer_keys.data() + (head * pairs * stride + first) * 2, stride, pairs, integer_query, n,

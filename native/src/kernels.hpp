@@ -84,7 +84,7 @@ struct Kernels {
   void (*scores_f64)(const float* keys, int64_t stride, int64_t width, const float* query,
                      int64_t n, double factor, bool add, double* out);
   // Of `count` queries, (count, width), against one table (width, stride): out (count, out_stride).
-  void (*scores_table)(const double* table, int64_t stride, int64_t width, const double* queries, int64_t count,
+  void (*scores_table)(const float* table, int64_t stride, int64_t width, const double* queries, int64_t count,
                        int64_t n, double factor, double* out, int64_t out_stride);
   void (*scores_f32)(const float* keys, int64_t stride, int64_t width, const float* query,
                      int64_t n, float factor, bool add, float* out);

@@ -59,7 +59,7 @@ void scores_f64(const float* keys, int64_t stride, int64_t width, const float* q
 
 // QUERIES queries at once: a column of the table is loaded once for all of them.
 template <class S, int QUERIES>
-inline void scores_of_table(const double* table, int64_t stride, int64_t width, const double* queries, int64_t n,
+inline void scores_of_table(const float* table, int64_t stride, int64_t width, const double* queries, int64_t n,
                             double factor, double* out, int64_t out_stride) {
   const auto scale = S::set_d(factor);
   for (int64_t j = 0; j < n; j += 8) {
@@ -67,7 +67,7 @@ inline void scores_of_table(const double* table, int64_t stride, int64_t width, 
     MICRONET_UNROLL
     for (int q = 0; q < QUERIES; ++q) sums[q] = S::zero_d();
     for (int64_t d = 0; d < width; ++d) {
-      const auto column = S::load(table + d * stride + j);
+      const auto column = S::load_wide(table + d * stride + j);
       MICRONET_UNROLL
       for (int q = 0; q < QUERIES; ++q) sums[q] = S::fma(column, S::set_d(queries[q * width + d]), sums[q]);
     }
@@ -77,7 +77,7 @@ inline void scores_of_table(const double* table, int64_t stride, int64_t width, 
 }
 
 template <class S>
-void scores_table(const double* table, int64_t stride, int64_t width, const double* queries, int64_t count, int64_t n,
+void scores_table(const float* table, int64_t stride, int64_t width, const double* queries, int64_t count, int64_t n,
                   double factor, double* out, int64_t out_stride) {
   int64_t q = 0;
   for (; q + 4 <= count; q += 4)

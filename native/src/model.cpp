@@ -10,7 +10,7 @@ namespace micronet {
 
 namespace {
 
-Positions read_table(Unpacker& unpacker, const Config& config, const std::string& name,
+Positions read_positions(Unpacker& unpacker, const Config& config, const std::string& name,
                      const Quantizer& queries) {
   const auto described = config.tensors.find(name);
   Positions positions;
@@ -42,18 +42,6 @@ Positions read_table(Unpacker& unpacker, const Config& config, const std::string
   for (int64_t d = 0; d < config.key_width; ++d)
     std::memcpy(positions.values.data() + d * positions.stride, values.data() + d * config.context,
                 size_t(config.context) * 4);
-  return positions;
-}
-
-Positions read_positions(Unpacker& unpacker, const Config& config, const std::string& name,
-                         const Quantizer& queries) {
-  Positions positions = read_table(unpacker, config, name, queries);
-  if (config.activation_bits && !positions.integers) {
-    unpacker.reserve(8 * positions.values.size());
-    positions.wide = Buffer<double>(positions.values.size());
-    std::copy_n(positions.values.data(), positions.values.size(), positions.wide.data());
-    positions.values = {};
-  }
   return positions;
 }
 

@@ -22,7 +22,6 @@ struct Positions {
   double step = 0;
   Buffer<int16_t> pairs;  // (pairs of key_width, stride, 2) where integers
   Buffer<float> values;   // (key_width, stride) where not
-  Buffer<double> wide;    // the same where sums are in double: widening it at each step would take longer
   int64_t stride = 0;     // context up to a multiple of 16, and 16 more: reads go past the end
 };
 

@@ -116,6 +116,7 @@ struct Avx2 {
 
   static D zero_d() { return {_mm256_setzero_pd(), _mm256_setzero_pd()}; }
   static D set_d(double x) { return {_mm256_set1_pd(x), _mm256_set1_pd(x)}; }
+  static D load_wide(const float* p) { return {_mm256_cvtps_pd(_mm_loadu_ps(p)), _mm256_cvtps_pd(_mm_loadu_ps(p + 4))}; }
   static D load(const double* p) { return {_mm256_loadu_pd(p), _mm256_loadu_pd(p + 4)}; }
   static void store(double* p, D x) {
     _mm256_storeu_pd(p, x.a);

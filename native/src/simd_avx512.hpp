@@ -73,6 +73,7 @@ struct Avx512 {
 
   static D zero_d() { return {_mm512_setzero_pd()}; }
   static D set_d(double x) { return {_mm512_set1_pd(x)}; }
+  static D load_wide(const float* p) { return {_mm512_cvtps_pd(_mm256_loadu_ps(p))}; }
   static D load(const double* p) { return {_mm512_loadu_pd(p)}; }
   static void store(double* p, D x) { _mm512_storeu_pd(p, x.v); }
   static D low(I x) { return {_mm512_cvtepi32_pd(_mm512_castsi512_si256(x.v))}; }

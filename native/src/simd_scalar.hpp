@@ -111,6 +111,11 @@ struct Scalar {
   // 8 doubles.
   static D zero_d() { return D{}; }
   static D set_d(double x) { return each<D>([&](int) { return x; }); }
+  static D load_wide(const float* p) {
+    D r;
+    for (int i = 0; i < 8; ++i) r.v[i] = double(p[i]);
+    return r;
+  }
   static D load(const double* p) { D r; std::memcpy(r.v, p, sizeof r.v); return r; }
   static void store(double* p, D x) { std::memcpy(p, x.v, sizeof x.v); }
   static D low(I a) { return each<D>([&](int i) { return double(a.v[i]); }); }
