@@ -16,7 +16,7 @@ int64_t pair_place(int64_t head, int64_t pairs, int64_t stride, int64_t d, int64
 }  // namespace
 
 Window::Window(const Model& model)
-    : model_(&model), value_width_(padded(model.config.value_width)), layers_(model.layers.size()) {}
+    : model_(&model), value_width_(round_up(model.config.value_width, 8)), layers_(model.layers.size()) {}
 
 int64_t Window::kept() const { return std::min(end_, model_->config.context - 1); }
 
@@ -33,8 +33,8 @@ LayerWindow Window::allocate(int64_t layer, int64_t places) const {
   LayerWindow window;
   if (weights.integer_keys) window.integer_keys = Buffer<int16_t>(c.heads * ((c.key_width + 1) / 2) * stride * 2);
   else window.float_keys = Buffer<float>(c.heads * c.key_width * stride);
-  if (weights.integer_values) window.integer_values = Buffer<int16_t>(c.heads * places * value_width_);
-  else window.float_values = Buffer<float>(c.heads * places * value_width_);
+  if (weights.integer_values) window.integer_values = Buffer<int16_t>(c.heads * places * value_width_ + 2 * kLanes);
+  else window.float_values = Buffer<float>(c.heads * places * value_width_ + kLanes);
   return window;
 }
 

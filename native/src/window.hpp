@@ -17,8 +17,9 @@ namespace micronet {
 struct LayerWindow {
   Buffer<int16_t> integer_keys;    // (heads, pairs of key_width, stride, 2)
   Buffer<float> float_keys;        // (heads, key_width, stride)
-  Buffer<int16_t> integer_values;  // (heads, places / 2, padded value_width, 2)
-  Buffer<float> float_values;      // (heads, places, padded value_width)
+  // Of value_width() columns; reads go on to a multiple of 16, into the next place's.
+  Buffer<int16_t> integer_values;  // (heads, places / 2, value_width(), 2)
+  Buffer<float> float_values;      // (heads, places, value_width())
 };
 
 class Window {
@@ -54,7 +55,7 @@ class Window {
   int64_t bytes(int64_t places) const;
 
   const Model* model_;
-  int64_t value_width_;           // up to a multiple of 16
+  int64_t value_width_;           // up to a multiple of 8
   int64_t places_ = 0, end_ = 0;  // how many there are, and the next free one
   std::vector<LayerWindow> layers_;
 };
