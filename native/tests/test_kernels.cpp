@@ -310,10 +310,10 @@ TEST(attention_of_integers_is_that_of_the_formula) {
         }
       }
     }
-    for (int64_t width : {16, 32, 48})
+    for (int64_t width : {8, 16, 24, 32, 40})
       for (int64_t pairs : {1, 2, 5, 49}) {
-        Buffer<int16_t> values(pairs * width * 2), weights(2 * pairs);
-        Buffer<float> out(width);
+        Buffer<int16_t> values(pairs * width * 2 + 2 * kLanes), weights(2 * pairs);
+        Buffer<float> out(padded(width));
         for (int64_t i = 0; i < values.size(); ++i) values[i] = integer();
         for (int64_t i = 0; i < weights.size(); ++i) weights[i] = integer();
         kernels->mix_i16(values.data(), pairs, width, weights.data(), 0.5, out.data());
