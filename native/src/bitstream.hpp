@@ -13,18 +13,8 @@ class IntegerStream {
   // Checks that the bits behind the last element are 0; throws Failure.
   IntegerStream(Bytes bytes, int bits, int64_t count, const std::string& name);
 
-  int16_t next() {
-    const int64_t byte = bit_ >> 3;
-    uint32_t word = 0;
-    if (byte + 4 <= size_) {
-      word = read_at<uint32_t>(data_ + byte);
-    } else {
-      for (int64_t i = byte; i < size_; ++i) word |= uint32_t(data_[i]) << 8 * (i - byte);
-    }
-    const uint32_t value = word >> (bit_ & 7) & mask_;
-    bit_ += bits_;
-    return int16_t(int32_t(value ^ sign_) - int32_t(sign_));
-  }
+  // The next `count` integers.
+  void next(int16_t* to, int64_t count);
 
  private:
   const uint8_t* data_;
@@ -36,10 +26,9 @@ class IntegerStream {
 class FloatStream {
  public:
   explicit FloatStream(Bytes bytes) : data_(bytes.data) {}
-  float next() {
-    const auto value = read_at<float>(data_);
-    data_ += 4;
-    return value;
+  void next(float* to, int64_t count) {
+    std::memcpy(to, data_, size_t(count) * sizeof(float));
+    data_ += size_t(count) * sizeof(float);
   }
 
  private:

@@ -108,6 +108,9 @@ struct Kernels {
   void (*subtract)(const float* x, int64_t n, float amount, float* out);  // out may be x
   // x = log(exp(x) + votes), for votes ≥ 0.
   void (*add_votes)(float* x, const float* votes, int64_t n);
+
+  // The next value for each bit of the mask that is set, 0 for the others: 64. Up to 8 values more may be read.
+  void (*spread_i16)(uint64_t mask, const int16_t* values, int16_t* out);
 };
 
 const Kernels* scalar_kernels();

@@ -1,6 +1,6 @@
 // The kernels for processors with AVX-512 and VNNI; the build compiles this file for them. Weights of 9
-// bits and attention's integers are left to AVX2's instructions here too: with wider ones these kernels
-// have not been run.
+// bits, attention's integers and unpacking are left to AVX2's instructions here too: with wider ones these
+// kernels have not been run.
 #include "simd_avx2.hpp"
 #include "simd_avx512.hpp"
 #include "kernels_template.hpp"

@@ -5,11 +5,12 @@
 #include "kernels_nines.hpp"
 #include "kernels_products.hpp"
 #include "kernels_states.hpp"
+#include "kernels_unpack.hpp"
 #include "kernels_words.hpp"
 
 namespace {
 
-// N: the vectors for weights of 9 bits and for attention's integers.
+// N: the vectors for weights of 9 bits, for attention's integers and for unpacking.
 template <class S, class N = S>
 constexpr micronet::Kernels table(const char* name) {
   return {
@@ -50,6 +51,7 @@ constexpr micronet::Kernels table(const char* name) {
       matching_sum<S>,
       subtract<S>,
       add_votes<S>,
+      spread_i16<N>,
   };
 }
 

@@ -104,7 +104,7 @@ Model::Model(Bytes file, const Kernels& kernels_) : kernels(kernels_), file_size
   Container container(file);
   metadata = container.metadata();
   config = read_config(metadata);
-  Unpacker unpacker(container, config, arena);
+  Unpacker unpacker(container, config, kernels, arena);
 
   vocabulary = Vocabulary(unpacker.bytes("vocabulary"), config.vocabulary());
   int64_t projections = 0, projection = 0;

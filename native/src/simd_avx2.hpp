@@ -7,6 +7,22 @@
 
 namespace {
 
+// For each mask of 8 bits the bytes that go to 8 places of 16 bits, in order; −128 makes a zero.
+struct SpreadTable {
+  int8_t places[256][16];
+  constexpr SpreadTable() : places() {
+    for (int mask = 0; mask < 256; ++mask) {
+      int8_t from = 0;
+      for (int i = 0; i < 8; ++i) {
+        const bool set = mask >> i & 1;
+        places[mask][2 * i] = set ? from++ : int8_t(-128);
+        places[mask][2 * i + 1] = set ? from++ : int8_t(-128);
+      }
+    }
+  }
+};
+constexpr SpreadTable kSpread;
+
 struct Avx2 {
   struct I { __m256i a, b; };
   struct F { __m256 a, b; };
@@ -29,6 +45,11 @@ struct Avx2 {
   static void store_pairs(int16_t* p, P x) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), x.a);
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + 16), x.b);
+  }
+  static void spread8(const int16_t* values, uint8_t mask, int16_t* out) {
+    const __m128i places = _mm_loadu_si128(reinterpret_cast<const __m128i*>(kSpread.places[mask]));
+    const __m128i all = _mm_loadu_si128(reinterpret_cast<const __m128i*>(values));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm_shuffle_epi8(all, places));
   }
   static B pair(const int16_t* p) {
     int32_t both;

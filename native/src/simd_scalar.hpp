@@ -35,6 +35,9 @@ struct Scalar {
   static P load_pairs(const int16_t* p) { P r; std::memcpy(r.v, p, sizeof r.v); return r; }
   static P load_pairs(const int8_t* p) { return each<P>([&](int i) { return int16_t(p[i]); }); }
   static void store_pairs(int16_t* p, P x) { std::memcpy(p, x.v, sizeof x.v); }
+  static void spread8(const int16_t* values, uint8_t mask, int16_t* out) {
+    for (int i = 0; i < 8; ++i) out[i] = mask >> i & 1 ? *values++ : int16_t{0};
+  }
   static B pair(const int16_t* p) { return {p[0], p[1]}; }
   static I madd(I acc, P w, B x) {
     return each<I>([&](int i) {

@@ -70,80 +70,93 @@ Parts take_parts(Container& container, const std::string& name, const TensorConf
 
 struct FloatRules {
   const std::string& name;
-  void check(float value, bool sparse) const {
-    if (!std::isfinite(value)) damaged(name, "a value that is not finite");
-    if (sparse && value == 0) damaged(name, "a 0 among its non-zeros");
+  void check(const float* values, int64_t count, bool sparse) const {
+    for (int64_t i = 0; i < count; ++i) {
+      if (!std::isfinite(values[i])) damaged(name, "a value that is not finite");
+      if (sparse && values[i] == 0) damaged(name, "a 0 among its non-zeros");
+    }
   }
 };
 
 struct IntegerRules {
   const std::string& name;
-  int lowest;  // the one integer of these bits that is not allowed
-  void check(int16_t value, bool sparse) const {
-    if (value == lowest) damaged(name, "an integer below its range");
-    if (sparse && value == 0) damaged(name, "a 0 among its non-zeros");
+  int16_t lowest;  // the one integer of these bits that is not allowed
+  void check(const int16_t* values, int64_t count, bool sparse) const {
+    int16_t below = 0, zero = 0;  // of the values' size, so that several are compared at once
+    for (int64_t i = 0; i < count; ++i) {
+      below = int16_t(below | (values[i] == lowest));
+      zero = int16_t(zero | (values[i] == 0));
+    }
+    if (below) damaged(name, "an integer below its range");
+    if (sparse && zero) damaged(name, "a 0 among its non-zeros");
   }
 };
 
+void spread(const Kernels& kernels, uint64_t mask, const int16_t* values, int16_t* piece) {
+  kernels.spread_i16(mask, values, piece);
+}
+
+void spread(const Kernels&, uint64_t mask, const float* values, float* piece) {
+  for (int i = 0; i < 64; ++i) piece[i] = mask >> i & 1 ? *values++ : 0.0f;
+}
+
 // Hands the elements to put(first element, values, count) in pieces of 64; gives the non-zeros.
 template <class T, class Stream, class Rules, class Put>
-int64_t each_piece(const Parts& parts, Stream stream, Rules rules, Put put) {
+int64_t each_piece(const Kernels& kernels, const Parts& parts, Stream stream, Rules rules, Put put) {
   const bool sparse = parts.config.sparse();
   int64_t nonzeros = 0;
-  T piece[64];
+  T values[64 + 8] = {}, piece[64];
   for (int64_t at = 0; at < parts.n; at += 64) {
     const int64_t count = parts.n - at < 64 ? parts.n - at : 64;
+    const uint64_t mask = sparse ? mask_word(parts.mask, at) : 0;
+    const int64_t stored = sparse ? __builtin_popcountll(mask) : count;
+    stream.next(values, stored);
+    rules.check(values, stored, sparse);
     if (sparse) {
-      for (T& value : piece) value = 0;
-      for (uint64_t mask = mask_word(parts.mask, at); mask; mask &= mask - 1) {
-        const T value = stream.next();
-        rules.check(value, true);
-        piece[__builtin_ctzll(mask)] = value;
-      }
+      spread(kernels, mask, values, piece);
+      put(at, piece, count);
     } else {
-      for (int64_t i = 0; i < count; ++i) {
-        piece[i] = stream.next();
-        rules.check(piece[i], false);
-        nonzeros += piece[i] != 0;
-      }
+      for (int64_t i = 0; i < count; ++i) nonzeros += values[i] != 0;
+      put(at, values, count);
     }
-    put(at, piece, count);
   }
   return sparse ? parts.config.nonzeros : nonzeros;
 }
 
 template <class Put>
-void each_integer_piece(const Parts& parts, const std::string& name, Put put) {
+void each_integer_piece(const Kernels& kernels, const Parts& parts, const std::string& name, Put put) {
   const int bits = parts.config.bits;
   const int64_t stored = parts.config.sparse() ? parts.config.nonzeros : parts.n;
   check_form(parts,
-             each_piece<int16_t>(parts, IntegerStream(parts.content, bits, stored, name),
-                                 IntegerRules{name, -(1 << (bits - 1))}, put),
+             each_piece<int16_t>(kernels, parts, IntegerStream(parts.content, bits, stored, name),
+                                 IntegerRules{name, int16_t(-(1 << (bits - 1)))}, put),
              name);
 }
 
 // LayerNorm's tensors are dense whatever they hold: theirs is not `either_form`.
 template <class Put>
-void each_float_piece(const Parts& parts, const std::string& name, Put put, bool either_form = true) {
-  const int64_t nonzeros = each_piece<float>(parts, FloatStream(parts.content), FloatRules{name}, put);
+void each_float_piece(const Kernels& kernels, const Parts& parts, const std::string& name, Put put, bool either_form = true) {
+  const int64_t nonzeros = each_piece<float>(kernels, parts, FloatStream(parts.content), FloatRules{name}, put);
   if (either_form) check_form(parts, nonzeros, name);
 }
 
-// Puts pieces into panels: element (row, column) to place(row, column).
-template <class T>
+// Puts pieces into panels, where GROUP columns of a row stand together.
+template <class T, int GROUP>
 class PanelWriter {
  public:
-  PanelWriter(T* to, int64_t columns, int64_t group)
-      : to_(to), columns_(columns), group_(group), panel_(round_up(columns, group) * kLanes) {}
+  PanelWriter(T* to, int64_t columns) : to_(to), columns_(columns), panel_(round_up(columns, GROUP) * kLanes) {}
 
   template <class From>
   void put(const From* values, int64_t count) {
     while (count) {
       const int64_t run = count < columns_ - column_ ? count : columns_ - column_;
-      T* row = to_ + row_ / kLanes * panel_ + row_ % kLanes * group_;
-      for (int64_t i = 0; i < run; ++i, ++column_)
-        row[column_ / group_ * kLanes * group_ + column_ % group_] = T(values[i]);
-      values += run;
+      T* row = to_ + row_ / kLanes * panel_ + row_ % kLanes * GROUP;
+      const int64_t end = column_ + run;
+      for (; column_ < end && column_ % GROUP; ++column_) *place(row) = T(*values++);
+      T* group = place(row);
+      for (; column_ + GROUP <= end; column_ += GROUP, values += GROUP, group += kLanes * GROUP)
+        for (int i = 0; i < GROUP; ++i) group[i] = T(values[i]);
+      for (; column_ < end; ++column_) *place(row) = T(*values++);
       count -= run;
       if (column_ == columns_) {
         column_ = 0;
@@ -153,8 +166,10 @@ class PanelWriter {
   }
 
  private:
+  T* place(T* row) const { return row + column_ / GROUP * kLanes * GROUP + column_ % GROUP; }
+
   T* to_;
-  int64_t columns_, group_, panel_, row_ = 0, column_ = 0;
+  int64_t columns_, panel_, row_ = 0, column_ = 0;
 };
 
 // The same for weights of 9 bits: upper bytes go to their places at once, the last bits of a row's
@@ -244,9 +259,10 @@ class NinesWriter {
 
 }  // namespace
 
-Unpacker::Unpacker(Container& container, const Config& config, Arena& arena)
+Unpacker::Unpacker(Container& container, const Config& config, const Kernels& kernels, Arena& arena)
     : container_(container),
       config_(config),
+      kernels_(kernels),
       arena_(arena),
       allowed_(int64_t(container.file().size) * kLargestFactor + kAlwaysAllowed) {}
 
@@ -280,8 +296,8 @@ Matrix Unpacker::matrix(const std::string& name, int64_t rows, int64_t columns) 
   reserve(bytes);
   if (!matrix.integers()) {
     matrix.floats = arena_.take<float>(padded(rows) * columns);
-    PanelWriter<float> writer(matrix.floats.data(), columns, 1);
-    each_float_piece(parts, name, [&](int64_t, const float* v, int64_t n) { writer.put(v, n); });
+    PanelWriter<float, 1> writer(matrix.floats.data(), columns);
+    each_float_piece(kernels_, parts, name, [&](int64_t, const float* v, int64_t n) { writer.put(v, n); });
     return matrix;
   }
   const int64_t steps = int64_t(parts.steps.size / 4);
@@ -291,16 +307,16 @@ Matrix Unpacker::matrix(const std::string& name, int64_t rows, int64_t columns) 
   std::memcpy(matrix.steps.data(), parts.steps.data, parts.steps.size);
   if (matrix.bits <= 8) {
     matrix.bytes = arena_.take<int8_t>(bytes);
-    PanelWriter<int8_t> writer(matrix.bytes.data(), columns, 2);
-    each_integer_piece(parts, name, [&](int64_t, const int16_t* v, int64_t n) { writer.put(v, n); });
+    PanelWriter<int8_t, 2> writer(matrix.bytes.data(), columns);
+    each_integer_piece(kernels_, parts, name, [&](int64_t, const int16_t* v, int64_t n) { writer.put(v, n); });
   } else if (matrix.bits == 9) {
     matrix.nines = arena_.take<uint8_t>(bytes);
     NinesWriter writer(matrix.nines.data(), columns);
-    each_integer_piece(parts, name, [&](int64_t, const int16_t* v, int64_t n) { writer.put(v, n); });
+    each_integer_piece(kernels_, parts, name, [&](int64_t, const int16_t* v, int64_t n) { writer.put(v, n); });
   } else {
     matrix.shorts = arena_.take<int16_t>(bytes / 2);
-    PanelWriter<int16_t> writer(matrix.shorts.data(), columns, 2);
-    each_integer_piece(parts, name, [&](int64_t, const int16_t* v, int64_t n) { writer.put(v, n); });
+    PanelWriter<int16_t, 2> writer(matrix.shorts.data(), columns);
+    each_integer_piece(kernels_, parts, name, [&](int64_t, const int16_t* v, int64_t n) { writer.put(v, n); });
   }
   return matrix;
 }
@@ -315,11 +331,11 @@ Buffer<float> Unpacker::dense(const std::string& name, int64_t rows, int64_t col
     const auto copy = [&](int64_t at, const float* v, int64_t n) {
       std::memcpy(values.data() + at, v, size_t(n) * 4);
     };
-    each_float_piece(parts, name, copy, either_form);
+    each_float_piece(kernels_, parts, name, copy, either_form);
     return values;
   }
   const int64_t row = parts.steps.size == 4 ? parts.n : columns ? columns : 1;  // elements a step
-  each_integer_piece(parts, name, [&](int64_t at, const int16_t* v, int64_t n) {
+  each_integer_piece(kernels_, parts, name, [&](int64_t at, const int16_t* v, int64_t n) {
     for (int64_t i = 0; i < n; ++i)
       values[at + i] = float(v[i]) * read_at<float>(parts.steps.data + 4 * ((at + i) / row));
   });

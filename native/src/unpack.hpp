@@ -26,7 +26,7 @@ class Unpacker {
   static constexpr int64_t kLargestFactor = 64;
   static constexpr int64_t kAlwaysAllowed = int64_t{64} << 20;
 
-  Unpacker(Container& container, const Config& config, Arena& arena);
+  Unpacker(Container& container, const Config& config, const Kernels& kernels, Arena& arena);
 
   Matrix matrix(const std::string& name, int64_t rows, int64_t columns);
   // Values up to a multiple of 16.
@@ -47,6 +47,7 @@ class Unpacker {
 
   Container& container_;
   const Config& config_;
+  const Kernels& kernels_;
   Arena& arena_;
   int64_t allowed_;
   size_t described_ = 0;

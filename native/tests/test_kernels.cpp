@@ -230,6 +230,21 @@ TEST(words_are_found_by_slot_as_they_come_and_go) {
   }
 }
 
+TEST(values_go_where_their_mask_has_bits) {
+  std::mt19937_64 random(8);
+  for (const Kernels* kernels : available())
+    for (int i = 0; i < 100; ++i) {
+      const uint64_t mask = i == 0 ? 0 : i == 1 ? ~uint64_t{0} : random() & (i % 2 ? ~uint64_t{0} : random());
+      int16_t values[72], out[65];
+      for (int16_t& value : values) value = int16_t(random());
+      out[64] = 7;  // behind the end
+      kernels->spread_i16(mask, values, out);
+      const int16_t* next = values;
+      for (int j = 0; j < 64; ++j) CHECK(out[j] == (mask >> j & 1 ? *next++ : 0));
+      CHECK(out[64] == 7);
+    }
+}
+
 TEST(quantizers_round_half_to_even_and_clamp) {
   for (const Kernels* kernels : available()) {
     Buffer<float> x(32), values(32);
