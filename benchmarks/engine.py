@@ -333,7 +333,7 @@ def opening(path: Path) -> dict[str, float]:
 
 def scoring(path: Path, model: LanguageModel, count: int) -> dict[str, Any]:
     """Score a text in chunks: native beside torch's evaluation, on one thread each."""
-    words = (np.random.default_rng(2).pareto(1.0, count) * 20).astype(np.uint32) % np.uint32(WORDS)
+    words = text(2, count).astype(np.uint32)
     engine = NativeEngine(path)
     times: dict[str, list[float]] = {"native": [], "torch": []}
     for _ in range(3):
