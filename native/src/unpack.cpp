@@ -92,6 +92,7 @@ struct IntegerRules {
   }
 };
 
+// The next value for each bit of the mask that is set, 0 for the others.
 void spread(const Kernels& kernels, uint64_t mask, const int16_t* values, int16_t* piece) {
   kernels.spread_i16(mask, values, piece);
 }
@@ -105,7 +106,7 @@ template <class T, class Stream, class Rules, class Put>
 int64_t each_piece(const Kernels& kernels, const Parts& parts, Stream stream, Rules rules, Put put) {
   const bool sparse = parts.config.sparse();
   int64_t nonzeros = 0;
-  T values[64 + 8] = {}, piece[64];
+  T values[64 + 8] = {}, piece[64];  // spread_i16 may read 8 values more
   for (int64_t at = 0; at < parts.n; at += 64) {
     const int64_t count = parts.n - at < 64 ? parts.n - at : 64;
     const uint64_t mask = sparse ? mask_word(parts.mask, at) : 0;
@@ -135,7 +136,8 @@ void each_integer_piece(const Kernels& kernels, const Parts& parts, const std::s
 
 // LayerNorm's tensors are dense whatever they hold: theirs is not `either_form`.
 template <class Put>
-void each_float_piece(const Kernels& kernels, const Parts& parts, const std::string& name, Put put, bool either_form = true) {
+void each_float_piece(const Kernels& kernels, const Parts& parts, const std::string& name, Put put,
+                      bool either_form = true) {
   const int64_t nonzeros = each_piece<float>(kernels, parts, FloatStream(parts.content), FloatRules{name}, put);
   if (either_form) check_form(parts, nonzeros, name);
 }
