@@ -26,7 +26,7 @@ from micronet_lm.training import Batch, Objective, next_word_loss
 from micronet_lm.training.loop import make_deterministic
 from micronet_lm.training.memory import keep_freed_memory
 from micronet_lm.training.optimizer import Optimizer
-from micronet_lm.training.precision import Precision, autocast, has_bfloat16
+from micronet_lm.training.precision import Products, autocast, working_products
 
 VOCABULARY = 33_278
 """Words of WikiText-2."""
@@ -44,9 +44,8 @@ def main() -> None:
     arguments = parser.parse_args()
     overrides = {"train.batch": arguments.batch, "model.vocabulary": VOCABULARY}
     recipe = load_recipe(arguments.preset, overrides)
-    chosen = arguments.precision or ["float32"]
-    if not arguments.precision and has_bfloat16(torch.device("cpu")):
-        chosen.append("bfloat16")
+    names = arguments.precision or ["float32", "bfloat16"]
+    chosen = [products for products in working_products() if products.precision in names]
     report = {
         "preset": arguments.preset,
         "vocabulary": VOCABULARY,
@@ -55,8 +54,8 @@ def main() -> None:
         "labels": arguments.labels,
         "threads": torch.get_num_threads(),
         "results": [
-            measure(recipe, precision, cache, arguments.labels, arguments.rounds)
-            for precision in chosen
+            measure(recipe, products, cache, arguments.labels, arguments.rounds)
+            for products in chosen
             for cache in (0, arguments.cache)
         ],
     }
@@ -74,7 +73,7 @@ def main() -> None:
 
 
 def measure(
-    recipe: Recipe, precision: Precision, cache: int, count: int, rounds: int
+    recipe: Recipe, products: Products, cache: int, count: int, rounds: int
 ) -> dict[str, Any]:
     make_deterministic()
     keep_freed_memory()
@@ -92,14 +91,14 @@ def measure(
     labels = DrawnLabels(random, batch.targets.shape, count)
     distillation = Distillation(labels, DistillConfig(top_k=count), steps=1000)  # type: ignore[arg-type]
     optimizer = Optimizer(model, recipe.train)
-    plain = training_step(model, batch, next_word_loss, optimizer, precision)
-    distilled = training_step(model, batch, distillation, optimizer, precision)
+    plain = training_step(model, batch, next_word_loss, optimizer, products)
+    distilled = training_step(model, batch, distillation, optimizer, products)
     times: list[tuple[float, float]] = []
     for turn in range(-2, rounds):  # two rounds to warm up
         both = (timed(plain), timed(distilled))
         times += [both] if turn >= 0 else []
     return {
-        "precision": precision,
+        "precision": products.precision,
         "cache": cache,
         "plain_seconds": statistics.median(one for one, _ in times),
         "distilled_seconds": statistics.median(other for _, other in times),
@@ -141,10 +140,10 @@ def training_step(
     batch: Batch,
     objective: Objective,
     optimizer: Optimizer,
-    precision: Precision,
+    products: Products,
 ) -> Callable[[], object]:
     def step() -> None:
-        with autocast(precision, torch.device("cpu")):
+        with autocast(products, torch.device("cpu")):
             hidden, _ = model(batch.inputs)
             loss = objective(model, hidden, batch, memory=None)
         loss.total.backward()

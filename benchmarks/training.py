@@ -34,7 +34,7 @@ from micronet_lm.training.hebbian import Hebbian
 from micronet_lm.training.loop import make_deterministic
 from micronet_lm.training.memory import keep_freed_memory
 from micronet_lm.training.optimizer import Optimizer
-from micronet_lm.training.precision import Precision, autocast, has_bfloat16
+from micronet_lm.training.precision import Products, autocast, working_products
 from micronet_lm.training.processes import Processes
 
 TEST_TOKENS_BY_BIN = (198_232, 35_479, 11_858)
@@ -70,15 +70,14 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
     recipe = load_recipe(arguments.preset, {"train.batch": arguments.batch})
-    chosen = arguments.precision or ["float32"]
-    if not arguments.precision and has_bfloat16(torch.device("cpu")):
-        chosen.append("bfloat16")
+    names = arguments.precision or ["float32", "bfloat16"]
+    chosen = [products for products in working_products() if products.precision in names]
     report = {
         "preset": arguments.preset,
         "batch": recipe.train.batch,
         "window": recipe.train.window,
         "threads": torch.get_num_threads(),
-        "results": [measure(recipe, precision, arguments.rounds) for precision in chosen],
+        "results": [measure(recipe, products, arguments.rounds) for products in chosen],
     }
     if arguments.json:
         print(json.dumps(report))
@@ -98,20 +97,20 @@ def main() -> None:
         )
 
 
-def measure(recipe: Recipe, precision: Precision, rounds: int) -> dict[str, float | str]:
+def measure(recipe: Recipe, products: Products, rounds: int) -> dict[str, float | str]:
     make_deterministic()
     keep_freed_memory()
     torch.manual_seed(0)
     batch = draw_batch(recipe)
-    step = training_step(recipe, batch, precision)
+    step = training_step(recipe, batch, products)
     complete = training_step(
         recipe.model_copy(update={"cache": CacheConfig(size=2000), "hebbian": HebbianConfig()}),
         batch,
-        precision,
+        products,
     )
-    dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
-    products = list(needed_products(recipe.model, batch))
-    multiply = [prepared(product, dtype) for product in products]
+    dtype = torch.bfloat16 if products.precision == "bfloat16" else torch.float32
+    needed = list(needed_products(recipe.model, batch))
+    multiply = [prepared(product, dtype) for product in needed]
     rows = []
     for turn in range(-2, rounds):  # two rounds to warm up
         row = (timed(step), timed(complete), sum(timed(run) for run in multiply))
@@ -119,11 +118,11 @@ def measure(recipe: Recipe, precision: Precision, rounds: int) -> dict[str, floa
             rows.append(row)
     seconds, technique, alone = (statistics.median(times) for times in zip(*rows, strict=True))
     return {
-        "precision": precision,
+        "precision": products.precision,
         "tokens_per_second": batch.inputs.numel() / seconds,
         "step_seconds": seconds,
         "product_seconds": alone,
-        "gigaflops": sum(p.operations for p in products) / alone / 1e9,
+        "gigaflops": sum(p.operations for p in needed) / alone / 1e9,
         "share": statistics.median(products / plain for plain, _, products in rows),
         "technique_seconds": technique,
         "ratio": statistics.median(more / plain for plain, more, _ in rows),
@@ -146,7 +145,7 @@ def draw_batch(recipe: Recipe) -> Batch:
     )
 
 
-def training_step(recipe: Recipe, batch: Batch, precision: Precision) -> Callable[[], object]:
+def training_step(recipe: Recipe, batch: Batch, products: Products) -> Callable[[], object]:
     """A step of a new model, with the recipe's cache and Hebbian update."""
     device = torch.device("cpu")
     model = LanguageModel(recipe.model, recipe.cache)
@@ -161,7 +160,7 @@ def training_step(recipe: Recipe, batch: Batch, precision: Precision) -> Callabl
         memory = Memory(states=states, words=batch.targets.repeat(1, 2)[:, :size])
 
     def step() -> None:
-        with autocast(precision, device):
+        with autocast(products, device):
             hidden, _ = model(batch.inputs)
             loss = next_word_loss(model, hidden, batch, memory)
             model.remember(memory, hidden, batch.targets)

@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "micronet_lm"
 # that do not know each other.
 LAYERS: list[set[str]] = [
     {"errors"},
-    {"evaluation", "files", "progress"},
+    {"evaluation", "files", "machine", "progress"},
     {"config"},
     {"corpus", "accounting", "model"},
     {"artifact"},
@@ -30,6 +30,7 @@ TORCH_FREE = {
     "errors",
     "evaluation",
     "files",
+    "machine",
     "progress",
     "config",
     "corpus",

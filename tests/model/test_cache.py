@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.bfloat16 import skip_without_bfloat16
 from torch import Tensor
 
 from micronet_lm.config import CacheConfig, ModelConfig
@@ -231,6 +232,7 @@ def test_without_a_cache_there_is_nothing_to_remember() -> None:
 
 def test_bfloat16_products_are_close_enough() -> None:
     """Under autocast: the loss and the gradients, against fp32 on the same numbers."""
+    skip_without_bfloat16()
     torch.manual_seed(0)
     hidden = torch.randn(2, 90, 64)
     words, past = torch.randint(9, (2, 90)), torch.randint(9, (2, 40))

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.bfloat16 import skip_without_bfloat16
 from tests.model.test_adaptive import SHAPES
 from tests.model.test_cache import VOCABULARY, cache, direct, text
 from torch import Tensor
@@ -46,6 +47,7 @@ def test_bfloat16_products_are_summed_up_in_fp32(
     monkeypatch: pytest.MonkeyPatch, keep: bool
 ) -> None:
     """Gradients of thousands of tokens do not drown in bfloat16's seven bits."""
+    skip_without_bfloat16()
     monkeypatch.setattr(module, "KEEP_BYTES", 1 << 30 if keep else 0)
     torch.manual_seed(0)
     x, weight, bias = torch.randn(3000, 16), 0.1 * torch.randn(700, 16), torch.zeros(700)

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from tests.bfloat16 import skip_without_bfloat16
 
 from micronet_lm.model import logsumexp as module
 from micronet_lm.model.logsumexp import linear_logsumexp
@@ -42,6 +43,7 @@ def test_large_logits_do_not_overflow() -> None:
 def test_bfloat16_products_give_nearly_the_same_gradients(
     monkeypatch: pytest.MonkeyPatch, keep: bool
 ) -> None:
+    skip_without_bfloat16()
     monkeypatch.setattr(module, "KEEP_BYTES", 1 << 30 if keep else 0)
     torch.manual_seed(0)
     x, weight, bias = torch.randn(500, 16), 0.1 * torch.randn(9000, 16), torch.randn(9000)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.bfloat16 import skip_without_bfloat16
 from tests.training.conftest import tiny_recipe
 from torch import Tensor
 
@@ -20,7 +21,6 @@ from micronet_lm.model import LanguageModel, Memory
 from micronet_lm.training import Batch, Loss, Plugin, Run, evaluate, next_word_loss, train
 from micronet_lm.training.checkpoint import read_checkpoint
 from micronet_lm.training.metrics import read_metrics
-from micronet_lm.training.precision import autocast
 from micronet_lm.training.processes import Processes
 from micronet_lm.training.trainer import Trainer
 
@@ -255,6 +255,7 @@ def test_a_run_finds_its_corpus_and_refuses_another(tmp_path: Path, corpus: Corp
 
 
 def test_bfloat16_products_train_as_well(tmp_path: Path, corpus: Corpus) -> None:
+    skip_without_bfloat16()
     outcomes = {}
     for precision in ("float32", "bfloat16"):
         recipe = tiny_recipe(corpus, train__precision=precision, train__steps=40)
@@ -264,17 +265,6 @@ def test_bfloat16_products_train_as_well(tmp_path: Path, corpus: Corpus) -> None
         assert {weight.dtype for weight in weights} == {torch.float32}
     assert outcomes["bfloat16"] != outcomes["float32"]
     assert outcomes["bfloat16"] == pytest.approx(outcomes["float32"], rel=0.02)
-
-
-def test_auto_takes_bfloat16_where_the_hardware_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    cpu = torch.device("cpu")
-    for capability in (True, False):
-        monkeypatch.setattr(
-            torch.cpu, "get_capabilities", lambda has=capability: {"avx512_bf16": has}
-        )
-        with autocast("auto", cpu):
-            product = torch.ones(2, 2) @ torch.ones(2, 2)
-        assert product.dtype == (torch.bfloat16 if capability else torch.float32)
 
 
 def test_weights_gone_astray_are_not_saved(tmp_path: Path, corpus: Corpus) -> None:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from micronet_lm.errors import MicronetError, PipelineError, UsageError
-from micronet_lm.pipeline.runner import Tell, perform, plan, writing
+from micronet_lm.machine import core_count
+from micronet_lm.pipeline.runner import Tell, perform, plan, prepare, writing
 from micronet_lm.pipeline.site import Site, State
 from micronet_lm.pipeline.stage import Stage
 
@@ -41,9 +42,8 @@ class Pool:
 
 def room_for_jobs() -> int:
     """One job a core, as long as each can have two gigabytes."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     pages = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return max(1, min(cores or 1, pages // (2 << 30)))
+    return max(1, min(core_count(), pages // (2 << 30)))
 
 
 def run_side_by_side(site: Site, targets: Sequence[Stage], pool: Pool, tell: Tell) -> None:
@@ -55,6 +55,7 @@ def run_side_by_side(site: Site, targets: Sequence[Stage], pool: Pool, tell: Tel
         if executor is None:
             for stage in todo.values():
                 tell(f"{stage.name} {stage.fingerprint[:12]}: begins")
+                prepare([stage])
                 perform(site, stage)
             return
         failures = _work_off(site, todo, executor, pool, tell)
@@ -102,6 +103,7 @@ def _perform(site: Site, stage: Stage, threads: int) -> str | None:
 
     torch.set_num_threads(threads)
     try:
+        prepare([stage])
         perform(site, stage)
     except MicronetError as error:
         return str(error)

@@ -2,13 +2,14 @@
 
 import errno
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from micronet_lm.errors import MicronetError, PipelineError
 from micronet_lm.pipeline.site import Site, State
 from micronet_lm.pipeline.stage import Interrupted, Stage, in_order
+from micronet_lm.training.precision import prepare_process
 
 Tell = Callable[[str], None]
 
@@ -48,6 +49,7 @@ def run_stages(site: Site, targets: Sequence[Stage], tell: Tell) -> None:
     """Bring all targets to completion, one stage after the other, with the site to ourselves."""
     with writing(site), site.locked():
         steps = plan(site, targets)
+        prepare([step.stage for step in steps if step.runs])
         for number, step in enumerate(steps, 1):
             lead = f"[{number}/{len(steps)}] {step.stage.name}"
             if not step.runs:
@@ -55,6 +57,13 @@ def run_stages(site: Site, targets: Sequence[Stage], tell: Tell) -> None:
                 continue
             tell(f"{lead}: {_reason(step)}")
             perform(site, step.stage)
+
+
+def prepare(stages: Iterable[Stage]) -> None:
+    """Make this process ready for the number format of these stages' training, if any trains."""
+    asked = {stage.settings.get("train", {}).get("precision", "float32") for stage in stages}
+    if asked - {"float32"}:
+        prepare_process()
 
 
 def perform(site: Site, stage: Stage) -> None:

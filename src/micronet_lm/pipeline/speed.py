@@ -3,13 +3,11 @@
 import hashlib
 import json
 import os
-import platform
 import subprocess
 import sys
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,6 +15,7 @@ import torch
 from micronet_lm.config import Recipe
 from micronet_lm.errors import PipelineError
 from micronet_lm.files import write_text
+from micronet_lm.machine import cache_folder, processor_identity
 
 DECIDING = ("batch", "window", "accumulate", "precision", "sampling")
 """Keys of `train` that decide how long a step takes."""
@@ -48,10 +47,10 @@ def speed_of(recipe: Recipe) -> Speed:
     asked = {
         "sections": {k: v for k, v in tree.items() if k != "train"},
         "train": {key: tree["train"][key] for key in DECIDING},
-        "machine": [platform.machine(), _processor(), torch.get_num_threads(), torch.__version__],
+        "machine": [processor_identity(), torch.get_num_threads(), torch.__version__],
     }
     key = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
-    file = _cache() / f"speed-{key}.json"
+    file = cache_folder() / f"speed-{key}.json"
     try:
         if time.time() - file.stat().st_mtime < DAY:
             return Speed(**json.loads(file.read_text(encoding="utf-8")))
@@ -82,17 +81,3 @@ def _measure(tree: dict[str, Any]) -> dict[str, Any]:
         )
     found: dict[str, Any] = json.loads(done.stdout)
     return found
-
-
-def _cache() -> Path:
-    home = os.environ.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "micronet-lm"
-
-
-def _processor() -> str:
-    """The processor's name, where the system tells it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(":")[1].strip() for line in lines if "model name" in line), "")

@@ -29,6 +29,7 @@ from micronet_lm.training import Objective, Run, evaluate, next_word_loss
 from micronet_lm.training.hebbian import Hebbian
 from micronet_lm.training.loop import make_deterministic
 from micronet_lm.training.memory import keep_freed_memory
+from micronet_lm.training.precision import agree_on_products, prepare_process
 from micronet_lm.training.processes import joined_processes
 from micronet_lm.training.trainer import Trainer
 
@@ -49,6 +50,8 @@ def measure(recipe: Recipe) -> dict[str, Any]:
     """Time reading, labelling and training; tell the memory that each needed so far."""
     make_deterministic()
     keep_freed_memory()
+    if recipe.train.precision != "float32":
+        prepare_process()
     text = _text(recipe)
     model = LanguageModel(recipe.model, recipe.cache).eval()
     ids = text.split("valid")
@@ -66,7 +69,9 @@ def measure(recipe: Recipe) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder, joined_processes() as processes:
         plugins = [Hebbian(recipe.hebbian)] if recipe.hebbian else []
         run = Run(Path(folder))
-        trainer = Trainer(run, recipe, text, processes, _objective(recipe), plugins)
+        products = agree_on_products(recipe.train.precision, None, processes, resume="")
+        objective = _objective(recipe)
+        trainer = Trainer(run, recipe, text, processes, objective, plugins, products=products)
         seconds = _step(trainer)
         if seconds < LONG:
             seconds = min(_step(trainer) for _ in range(2))

@@ -16,7 +16,11 @@ from micronet_lm.training.metrics import FILE, read_metrics
 def curves_section(runs: Mapping[str, Path]) -> Section | None:
     """Draw the training of every run that has one."""
     lines = {name: read_metrics(path / FILE) for name, path in runs.items()}
-    trained = {name: found for name, found in lines.items() if len(found) > 1}
+    trained = {
+        name: found
+        for name, found in lines.items()
+        if sum(line["kind"] != "machine" for line in found) > 1
+    }
     if not trained:
         return None
     return Section(

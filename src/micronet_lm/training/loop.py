@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,6 +13,7 @@ from torch import Tensor
 from micronet_lm.config import Recipe, TrainConfig
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import ConfigError
+from micronet_lm.machine import processor_name
 from micronet_lm.model import LanguageModel
 from micronet_lm.training.evaluation import perplexity
 from micronet_lm.training.hebbian import Hebbian
@@ -19,9 +21,10 @@ from micronet_lm.training.interruption import Interruption, deferred_interruptio
 from micronet_lm.training.memory import keep_freed_memory
 from micronet_lm.training.metrics import Metrics
 from micronet_lm.training.plugins import Objective, Plugin, next_word_loss
+from micronet_lm.training.precision import agree_on_products
 from micronet_lm.training.processes import Processes, joined_processes
 from micronet_lm.training.progress_line import ProgressLine
-from micronet_lm.training.run import Input, Run
+from micronet_lm.training.run import Input, Run, resume_command
 from micronet_lm.training.trainer import Trainer
 
 
@@ -95,9 +98,17 @@ def train(
         # What the recipe asks for acts first: masks, for one, must hold after everything else.
         hebbian = [Hebbian(recipe.hebbian)] if recipe.hebbian else []
         every = [*hebbian, *plugins]
-        trainer = Trainer(run, recipe, corpus, processes, objective, every, model, inherited)
+        products = agree_on_products(
+            recipe.train.precision,
+            run.products() if processes.leads else None,
+            processes,
+            resume=resume_command(run.path, recipe),
+        )
+        trainer = Trainer(
+            *(run, recipe, corpus, processes, objective, every, model, inherited), products=products
+        )
         if processes.leads:  # only now: what cannot begin leaves no trace
-            run.begin(recipe, corpus, inputs)
+            run.begin(recipe, corpus, inputs, products)
         with (
             Metrics(run.path, step=trainer.progress.step, silent=not processes.leads) as metrics,
             ProgressLine(recipe.train.steps, quiet=quiet or not processes.leads) as line,
@@ -108,6 +119,8 @@ def train(
                 f"{config.steps:,} steps of {config.batch * config.window:,} tokens, "
                 f"{corpus.tokens('train'):,} tokens in the training split"
             )
+            line.say(str(products))
+            metrics.note("machine", step, {**products.as_json(), **_machine(processes)})
             finished = _steps(trainer, config, metrics, line, processes, interruption)
         progress = trainer.progress
         del trainer  # with what it exchanges gradients through, before the processes part
@@ -153,6 +166,16 @@ def _steps(
         _evaluate(trainer, metrics, line)
         trainer.save()
     return True
+
+
+def _machine(processes: Processes) -> dict[str, Any]:
+    """What a run's speed and last bits depend on besides its recipe."""
+    return {
+        "processor": processor_name(),
+        "torch": torch.__version__,
+        "processes": processes.count,
+        "threads": torch.get_num_threads(),
+    }
 
 
 def _of_next_word(values: Mapping[str, float]) -> float:

@@ -37,7 +37,7 @@ class Metrics:
         if silent:
             return
         path = folder / FILE
-        kept = [line for line in read_metrics(path) if line["step"] <= step]
+        self._kept = kept = [line for line in read_metrics(path) if line["step"] <= step]
         write_text(path, "".join(json.dumps(line) + "\n" for line in kept))
         self._file = path.open("a", encoding="utf-8")
         # Imported here because it takes a second that only training should pay.
@@ -45,15 +45,27 @@ class Metrics:
 
         self._board = SummaryWriter(folder / "tensorboard", purge_step=step + 1)
 
+    def note(self, kind: str, step: int, facts: dict[str, Any]) -> None:
+        """Add one line of facts, unless the last one of its kind says the same."""
+        if self._silent:
+            return
+        before = [line for line in self._kept if line["kind"] == kind]
+        last = before[-1] if before else {}
+        if {**last, "step": step} != {"kind": kind, "step": step, **facts}:
+            self._line(kind, step, facts)
+
     def write(self, kind: str, step: int, values: dict[str, Any]) -> None:
         """Add one line, and its numbers as scalars named `kind/key`."""
         if self._silent:
             return
-        self._file.write(json.dumps({"kind": kind, "step": step, **values}, allow_nan=False) + "\n")
-        self._file.flush()
+        self._line(kind, step, values)
         for key, value in values.items():
             if isinstance(value, int | float):
                 self._board.add_scalar(f"{kind}/{key}", value, step)
+
+    def _line(self, kind: str, step: int, values: dict[str, Any]) -> None:
+        self._file.write(json.dumps({"kind": kind, "step": step, **values}, allow_nan=False) + "\n")
+        self._file.flush()
 
     def __enter__(self) -> Self:
         return self

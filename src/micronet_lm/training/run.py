@@ -22,6 +22,7 @@ from micronet_lm.training.checkpoint import (
     result_tensors,
     write_checkpoint,
 )
+from micronet_lm.training.precision import Products
 from micronet_lm.training.schemes import build_model
 
 FIXED = {"train.batch", "train.window", "train.sampling", "train.seed"}
@@ -65,6 +66,11 @@ class Run:
         """How this folder was made, if it was not by training."""
         return self.path / "result.json"
 
+    @property
+    def precision_file(self) -> Path:
+        """The number format of its products, as it was chosen when the run began."""
+        return self.path / "precision.json"
+
     @classmethod
     def open(cls, path: Path) -> "Run":
         """Open a folder that a training run has begun."""
@@ -107,6 +113,8 @@ class Run:
             key
             for key in changed_keys(self.recipe(), recipe)
             if not (amend and key.startswith("train.") and key not in FIXED)
+            # `auto` is whatever the run was begun with.
+            and not (key == "train.precision" and recipe.train.precision == "auto")
         ]
         if changed:
             raise RunError(
@@ -123,10 +131,28 @@ class Run:
                     f"right ones with --{name}, or choose another --out"
                 )
 
+    def products(self) -> Products | None:
+        """Read what its products are computed in; nothing where no training has begun."""
+        if not self.precision_file.is_file():
+            return None
+        try:
+            return Products.from_json(json.loads(self.precision_file.read_text(encoding="utf-8")))
+        except (ValueError, AttributeError) as error:
+            raise RunError(
+                f"{self.precision_file} is damaged ({error}); remove it to choose the precision "
+                "anew"
+            ) from None
+
     def begin(
-        self, recipe: Recipe, corpus: Corpus, inputs: Mapping[str, Input] | None = None
+        self,
+        recipe: Recipe,
+        corpus: Corpus,
+        inputs: Mapping[str, Input] | None = None,
+        products: Products | None = None,
     ) -> None:
         """Write down what this run is made of, before its first step."""
+        if products is not None:
+            write_text(self.precision_file, json.dumps(products.as_json(), indent=2) + "\n")
         own = Input(path=corpus.path, fingerprint=corpus.fingerprint)
         for name, given in {"corpus": own, **(inputs or {})}.items():
             place = os.path.relpath(given.path, self.path)

@@ -35,7 +35,7 @@ from micronet_lm.training.checkpoint import (
 from micronet_lm.training.evaluation import Evaluation, check_ids, evaluate
 from micronet_lm.training.optimizer import Optimizer
 from micronet_lm.training.plugins import Batch, Loss, Objective, Plugin
-from micronet_lm.training.precision import autocast
+from micronet_lm.training.precision import FLOAT32, Products, autocast
 from micronet_lm.training.processes import Processes
 from micronet_lm.training.run import Run, resume_command
 from micronet_lm.training.schedule import learning_rate
@@ -56,6 +56,8 @@ class Trainer:
         plugins: Sequence[Plugin] = (),
         model: LanguageModel | None = None,
         inherited: Mapping[str, Tensor] | None = None,
+        *,
+        products: Products = FLOAT32,
     ) -> None:
         config = recipe.train
         self._rows, rest = divmod(config.batch, processes.count * config.accumulate)
@@ -66,7 +68,7 @@ class Trainer:
                 f"{processes.count * config.accumulate}"
             )
         self._run, self._recipe, self._config, self._processes = run, recipe, config, processes
-        self._plugins = plugins
+        self._plugins, self._products = plugins, products
         self._valid = corpus.split("valid")
         self._sampler = Sampler(
             corpus.split("train"),
@@ -117,7 +119,7 @@ class Trainer:
             )
             stream = None if share.fresh else self._streams[part]
             with self._no_sync() if part < config.accumulate - 1 else nullcontext():
-                with autocast(config.precision, processes.device):
+                with autocast(self._products, processes.device):
                     part_loss, states, self._streams[part] = self._loss(batch, stream)
                 (part_loss.total / config.accumulate).backward()
             sums = _added(sums, part_loss.reported())

@@ -1,0 +1,57 @@
+"""Facts of the machine that this process runs on, and where the package keeps what it measured."""
+
+import os
+import platform
+from functools import lru_cache
+from pathlib import Path
+
+
+@lru_cache(maxsize=1)
+def processor_name() -> str:
+    """Return the processor's name as the system has it, such as `Intel(R) Xeon(R) Processor`."""
+    fields = _cpuinfo()
+    return fields.get("model name") or platform.processor() or platform.machine()
+
+
+@lru_cache(maxsize=1)
+def processor_identity() -> str:
+    """Return one line that differs between processors whose kernels may behave differently.
+
+    Virtual machines often share a name while their hypervisors hide different instructions, so
+    family, model, stepping and all flags are part of it.
+    """
+    fields = _cpuinfo()
+    keys = ("vendor_id", "cpu family", "model", "stepping", "flags", "Features")
+    known = [fields[key] for key in keys if key in fields]
+    return " ".join([platform.machine(), processor_name(), *known])
+
+
+@lru_cache(maxsize=1)
+def instruction_sets() -> tuple[str, ...]:
+    """Return what the processor says it can do, as the system spells it; empty where unknown."""
+    fields = _cpuinfo()
+    return tuple((fields.get("flags") or fields.get("Features") or "").split())
+
+
+def core_count() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def cache_folder() -> Path:
+    """Return the folder for what this user's machine was measured to do; it may not exist yet."""
+    home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "micronet-lm"
+
+
+def _cpuinfo() -> dict[str, str]:
+    """Return the fields of the first processor in /proc/cpuinfo; empty where there is none."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return {}
+    first = text.strip().split("\n\n")[0]
+    pairs = (line.partition(":") for line in first.splitlines())
+    return {key.strip(): value.strip() for key, _, value in pairs}

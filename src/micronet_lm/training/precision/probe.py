@@ -1,0 +1,148 @@
+"""Measure, in processes that may die, whether bfloat16 products work here and whether they pay.
+
+`python -m micronet_lm.training.precision.probe THREADS SECONDS SETTING…` imports torch once and
+forks one process per setting of oneDNN's `ONEDNN_MAX_CPU_ISA` (`as-is` leaves it alone): a setting
+is read at torch's first product, so each needs a process that has done none. Every fork trains a
+small model, first in fp32, then in bfloat16, and reports each as it comes: a death in bfloat16 does
+not take the result of fp32 along. Standard output gets one JSON list of `Trial`s.
+"""
+
+import json
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+
+from micronet_lm.config import ModelConfig
+from micronet_lm.model import LanguageModel
+from micronet_lm.training.precision.verdict import AS_IS, ISA_VARIABLE
+
+SHAPE = ModelConfig(
+    vocabulary=4000,
+    cutoffs=(2000,),
+    embedding_widths=(256, 64),
+    width=256,
+    layers=1,
+    heads=8,
+    key_width=24,
+    value_width=24,
+    ffn_width=768,
+    context=97,
+)
+"""One layer of the paper's student with fewer words: the sizes of its products, in little time."""
+
+WINDOW = 576
+"""Tokens of a step: the shortest of the windows that the paper trains on."""
+
+ROUNDS = 4
+"""Steps of each format that are timed at most, by turns; the fastest counts."""
+
+SPENT = 0.8
+"""Seconds after which a trial ends with what it has."""
+
+
+def main() -> None:
+    """Try the settings named on the command line."""
+    threads, seconds = int(sys.argv[1]), float(sys.argv[2])
+    torch.set_num_threads(threads)
+    json.dump([try_setting(setting, seconds) for setting in sys.argv[3:]], sys.stdout)
+
+
+def try_setting(setting: str, seconds: float) -> dict[str, Any]:
+    """Measure one setting in a fork; tell what it reported and how it ended."""
+    isa = None if setting == AS_IS else setting
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        if isa is not None:
+            os.environ[ISA_VARIABLE] = isa
+        _report(writer)
+    os.close(writer)
+    text, late = _read(reader, seconds)
+    os.close(reader)
+    if late:
+        os.kill(child, signal.SIGKILL)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    found: dict[str, Any] = {"isa": isa, "float32": None, "bfloat16": None}
+    for line in text.splitlines():
+        name, _, value = line.partition(" ")
+        found[name] = float(value)
+    return {**found, "ended": _ending(status, late=late, seconds=seconds)}
+
+
+def _ending(status: int, *, late: bool, seconds: float) -> str | None:
+    """Name what ended a trial before its time, if anything did."""
+    if late:
+        return f"no answer within {seconds:g} s"
+    if status < 0:
+        return signal.Signals(-status).name
+    return f"exit code {status}" if status else None
+
+
+def _report(writer: int) -> None:
+    """Write the fastest step of each format, each as soon as it is known; never return."""
+    code = 1
+    try:
+        for name, seconds in _measure():
+            os.write(writer, f"{name} {seconds}\n".encode())
+        code = 0
+    finally:
+        os._exit(code)  # a fork must not run what its parent would run at exit
+
+
+def _measure() -> Iterator[tuple[str, float]]:
+    """Yield the seconds per step of fp32, then of bfloat16, then of both again if they are near."""
+    step = _training_step()
+    begin = time.perf_counter()
+    times = {}
+    for low, name in ((False, "float32"), (True, "bfloat16")):
+        step(low)  # warms up: memory, kernels that are made on demand
+        times[name] = step(low)
+        yield name, times[name]
+    for _ in range(ROUNDS - 1):
+        if time.perf_counter() - begin > SPENT or times["bfloat16"] > 1.5 * times["float32"]:
+            break
+        for low, name in ((False, "float32"), (True, "bfloat16")):
+            times[name] = min(times[name], step(low))
+    yield from times.items()
+
+
+def _training_step() -> Callable[[bool], float]:
+    """Return what does one step forward and backward, and tells its seconds."""
+    torch.manual_seed(0)
+    model = LanguageModel(SHAPE).train()
+    words = torch.randint(0, SHAPE.bounds[-1], (1, WINDOW + 1))
+
+    def step(low: bool) -> float:
+        begin = time.perf_counter()
+        model.zero_grad(set_to_none=True)
+        with torch.autocast("cpu", dtype=torch.bfloat16) if low else nullcontext():
+            hidden, _ = model(words[:, :-1])
+            loss = -model.log_probability(hidden, words[:, 1:]).mean()
+        loss.backward()
+        return time.perf_counter() - begin
+
+    return step
+
+
+def _read(reader: int, seconds: float) -> tuple[str, bool]:
+    """Read a pipe to its end, or until the time is over; tell which."""
+    text, deadline = b"", time.monotonic() + seconds
+    while (left := deadline - time.monotonic()) > 0:
+        if select.select([reader], [], [], left)[0]:
+            piece = os.read(reader, 4096)
+            if not piece:
+                return text.decode(), False
+            text += piece
+    return text.decode(), True
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""Ask once per machine whether bfloat16 products work and pay, and remember the answer.
+
+What a processor says of itself is not believed: on one that names AMX, every bfloat16 product of
+torch ended in SIGILL; on another, bfloat16 worked and was slower than fp32. So a child process
+tries (`probe.py`), and the verdict is kept in the user's cache folder.
+"""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from micronet_lm.files import write_text
+from micronet_lm.machine import cache_folder, processor_identity, processor_name
+
+MARGIN = 1.1
+"""How many times faster than fp32 bfloat16 must be to be taken: its rounding is a price."""
+
+AS_IS = "as-is"
+"""Names the setting that leaves torch's choice of instructions alone."""
+
+HELD_BACK = "AVX512_CORE_BF16"
+"""Value of ONEDNN_MAX_CPU_ISA that keeps torch from AMX's kernels."""
+
+ISA_VARIABLE = "ONEDNN_MAX_CPU_ISA"
+"""Environment variable that limits oneDNN's instructions; read at torch's first product."""
+
+OURS = "MICRONET_SET_ONEDNN_ISA"
+"""Environment variable that tells child processes that the one above is not the user's choice."""
+
+TRIAL_SECONDS, PROBE_SECONDS = 8.0, 30.0
+"""Longest time of one trial, and of the whole probe; what takes longer is taken for a hang."""
+
+FORMAT = 1
+"""Raised when the measurement changes, so that older verdicts are not read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """How one setting of torch did: seconds per step, or how it ended."""
+
+    isa: str | None
+    """Value of ONEDNN_MAX_CPU_ISA; nothing leaves torch's choice alone."""
+    float32: float | None
+    """Seconds per step in fp32; nothing if it did not get so far."""
+    bfloat16: float | None
+    """Seconds per step in bfloat16; nothing if it did not get so far."""
+    ended: str | None
+    """A signal's name, a hang or an exit code; nothing after an orderly end."""
+
+    @property
+    def works(self) -> bool:
+        """Whether bfloat16 products gave a result and the process lived on."""
+        return self.bfloat16 is not None and self.ended is None
+
+    @property
+    def gain(self) -> float:
+        """How many times faster bfloat16 is than fp32 beside it; 0 where it does not work."""
+        if not self.works or self.float32 is None or self.bfloat16 is None:
+            return 0.0
+        return self.float32 / self.bfloat16
+
+    def __str__(self) -> str:
+        """Say it in a few words."""
+        held = "" if self.isa is None else f" with {ISA_VARIABLE}={self.isa}"
+        if self.works:
+            return f"bfloat16{held} {self.gain:.2f} times as fast as fp32"
+        if self.float32 is None:
+            return f"products{held}: {self.ended}"
+        return f"bfloat16{held}: {self.ended}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What this machine's products can do."""
+
+    trials: tuple[Trial, ...]
+    """The settings that were tried."""
+
+    problem: str | None = None
+    """Why nothing could be tried, if so."""
+
+    @property
+    def best(self) -> Trial | None:
+        """The setting to use bfloat16 in; nothing where it works in none.
+
+        Another setting than torch's own must be faster by the margin too.
+        """
+        best: Trial | None = None
+        for trial in self.trials:
+            if trial.works and (best is None or trial.gain > MARGIN * best.gain):
+                best = trial
+        return best
+
+    @property
+    def precision(self) -> Literal["float32", "bfloat16"]:
+        """What `auto` takes."""
+        best = self.best
+        return "bfloat16" if best is not None and best.gain >= MARGIN else "float32"
+
+    @property
+    def isa(self) -> str | None:
+        """Value of ONEDNN_MAX_CPU_ISA that `auto` needs; nothing leaves it alone."""
+        best = self.best
+        return best.isa if best is not None and self.precision == "bfloat16" else None
+
+    @property
+    def broken(self) -> str | None:
+        """Say what is wrong where not even fp32 could be measured."""
+        if self.problem is not None:
+            return self.problem
+        plain = self.trials[0]
+        return str(plain) if plain.float32 is None else None
+
+    @property
+    def why(self) -> str:
+        """Give the reason in a few words."""
+        if self.problem is not None:
+            return self.problem
+        told = [t for t in self.trials if not t.works or t is self.best]
+        return f"{'; '.join(map(str, told))}; {MARGIN:g} times is needed"
+
+
+_asked: dict[str, Verdict] = {}
+"""Verdicts that this process has met, by their files' names."""
+
+
+def machine_verdict(*, again: bool = False) -> Verdict:
+    """Return what this machine's products can do; measure it where nobody has yet, or `again`."""
+    file = verdict_file()
+    if not again:
+        if file.name in _asked:
+            return _asked[file.name]
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            _asked[file.name] = _read(file)
+            return _asked[file.name]
+    verdict = _measure()
+    _asked[file.name] = verdict
+    if verdict.problem is None:
+        with suppress(OSError):  # a machine without a place to remember it is asked again
+            write_text(file, _text(verdict))
+    return verdict
+
+
+def verdict_file() -> Path:
+    """Return where the verdict of this machine, torch and number of threads is kept."""
+    environment = _environment()
+    settings = [environment.get(name) for name in (ISA_VARIABLE, "ATEN_CPU_CAPABILITY")]
+    asked = [FORMAT, processor_identity(), torch.__version__, torch.get_num_threads(), settings]
+    key = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:16]
+    return cache_folder() / f"precision-{key}.json"
+
+
+def hold_back(isa: str) -> None:
+    """Limit oneDNN's instructions in this process and its children, if that is not too late."""
+    os.environ[ISA_VARIABLE], os.environ[OURS] = isa, "1"
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment as the user made it, without our own setting."""
+    ours = {ISA_VARIABLE, OURS} if OURS in os.environ else set()
+    return {name: value for name, value in os.environ.items() if name not in ours}
+
+
+def _read(file: Path) -> Verdict:
+    kept = json.loads(file.read_text(encoding="utf-8"))
+    return Verdict(trials=tuple(Trial(**trial) for trial in kept["trials"]))
+
+
+def _text(verdict: Verdict) -> str:
+    kept: dict[str, Any] = {
+        "processor": processor_name(),
+        "torch": torch.__version__,
+        "threads": torch.get_num_threads(),
+        "precision": verdict.precision,
+        "trials": [asdict(trial) for trial in verdict.trials],
+    }
+    return json.dumps(kept, indent=1) + "\n"
+
+
+def _measure() -> Verdict:
+    """Let a child process try; whatever becomes of it is an answer."""
+    settings, environment = [AS_IS], _environment()
+    if ISA_VARIABLE not in environment:  # where the user has set it, it is as the user wants it
+        settings.append(HELD_BACK)
+    words = [sys.executable, "-m", "micronet_lm.training.precision.probe"]
+    words += [str(torch.get_num_threads()), str(TRIAL_SECONDS), *settings]
+    try:
+        done = subprocess.run(  # noqa: S603
+            words,
+            capture_output=True,
+            text=True,
+            env=environment,
+            check=False,
+            timeout=PROBE_SECONDS,
+        )
+        trials = tuple(Trial(**trial) for trial in json.loads(done.stdout))
+    except subprocess.TimeoutExpired:
+        return Verdict(trials=(), problem=f"the probe gave no answer within {PROBE_SECONDS:g} s")
+    except (OSError, ValueError, TypeError) as error:
+        lines = done.stderr.strip().splitlines() if isinstance(error, ValueError) else []
+        return Verdict(trials=(), problem=f"the probe failed ({(lines or [str(error)])[-1]})")
+    return Verdict(trials=trials)

@@ -1,0 +1,272 @@
+"""The number format of products: measured in processes that may die, kept, agreed on."""
+
+import json
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from tests.bfloat16 import skip_without_bfloat16
+from tests.illegal import execute_illegal_instruction, spoil_bfloat16
+from tests.training.conftest import tiny_recipe
+from tests.training.test_loop import same_tensors
+from tests.training.test_processes import TWO, command
+
+from micronet_lm.cli.main import main
+from micronet_lm.corpus import Corpus
+from micronet_lm.errors import ConfigError, RunError
+from micronet_lm.training import Run, train
+from micronet_lm.training.metrics import read_metrics
+from micronet_lm.training.precision import (
+    FLOAT32,
+    Products,
+    autocast,
+    choose_products,
+    machine_verdict,
+    verdict,
+    working_products,
+)
+from micronet_lm.training.precision.products import survives_bfloat16
+from micronet_lm.training.precision.verdict import HELD_BACK, MARGIN, Trial, Verdict
+
+CPU = torch.device("cpu")
+SLOW = Trial(isa=None, float32=1.0, bfloat16=1.3, ended=None)
+FAST = replace(SLOW, bfloat16=0.5)
+DEAD = Trial(isa=None, float32=1.0, bfloat16=None, ended="SIGILL")
+HELD_FAST = replace(FAST, isa=HELD_BACK)
+HELD_SLOW = replace(SLOW, isa=HELD_BACK)
+
+
+@pytest.fixture(autouse=True)
+def _new_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that nothing is known of, and an environment that is given back."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(verdict, "_asked", {})
+    for name in (verdict.ISA_VARIABLE, verdict.OURS):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("trials", "precision", "isa"),
+    [
+        ([FAST, HELD_FAST], "bfloat16", None),
+        ([SLOW, HELD_SLOW], "float32", None),
+        ([DEAD, HELD_FAST], "bfloat16", HELD_BACK),
+        ([DEAD, HELD_SLOW], "float32", None),
+        ([DEAD, replace(DEAD, isa=HELD_BACK)], "float32", None),
+        ([SLOW, HELD_FAST], "bfloat16", HELD_BACK),
+        # It must be faster by the margin, and so must another setting than torch's own.
+        ([replace(SLOW, bfloat16=0.99 / MARGIN)], "bfloat16", None),
+        ([replace(SLOW, bfloat16=1.01 / MARGIN)], "float32", None),
+        ([FAST, replace(HELD_FAST, bfloat16=0.48)], "bfloat16", None),
+        # A process that dies after it has answered has not answered.
+        ([replace(FAST, ended="SIGSEGV")], "float32", None),
+    ],
+)
+def test_what_works_and_is_fastest_is_taken(
+    trials: list[Trial], precision: str, isa: str | None
+) -> None:
+    found = Verdict(trials=tuple(trials))
+    assert (found.precision, found.isa) == (precision, isa)
+    assert found.broken is None
+
+
+def test_the_machine_is_asked_once_and_again_when_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = machine_verdict()
+    assert [trial.isa for trial in first.trials] == [None, HELD_BACK]
+    assert all(trial.float32 for trial in first.trials)  # whatever bfloat16 does, fp32 works
+    file = verdict.verdict_file()
+    kept = json.loads(file.read_text(encoding="utf-8"))
+    assert (kept["precision"], kept["torch"]) == (first.precision, torch.__version__)
+
+    def never() -> Verdict:
+        raise AssertionError("it was measured already")
+
+    monkeypatch.setattr(verdict, "_asked", {})  # as in the next process
+    with monkeypatch.context() as context:
+        context.setattr(verdict, "_measure", never)
+        assert machine_verdict() == first
+        assert machine_verdict() == first
+    other = Verdict(trials=(DEAD,))
+    monkeypatch.setattr(verdict, "_measure", lambda: other)
+    assert machine_verdict(again=True) == other
+    assert machine_verdict() == other
+    file.write_text("garbage", encoding="utf-8")
+    monkeypatch.setattr(verdict, "_asked", {})
+    assert machine_verdict() == other  # damaged: measured anew
+
+
+def test_the_verdict_belongs_to_threads_and_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {verdict.verdict_file()}
+    monkeypatch.setenv(verdict.ISA_VARIABLE, "AVX2")
+    files.add(verdict.verdict_file())
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 77)
+    files.add(verdict.verdict_file())
+    assert len(files) == 3
+    monkeypatch.setenv(verdict.OURS, "1")  # our own setting does not make it another machine
+    monkeypatch.setattr(verdict, "processor_identity", lambda: "another")
+    files.add(verdict.verdict_file())
+    monkeypatch.delenv(verdict.ISA_VARIABLE)
+    assert verdict.verdict_file() in files
+    assert len(files) == 4
+
+
+@pytest.mark.parametrize("how", ["dies", "hangs"])
+def test_a_child_that_dies_or_hangs_means_fp32(
+    tmp_path: Path,
+    corpus: Corpus,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    how: str,
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", spoil_bfloat16(tmp_path / "site", how))
+    monkeypatch.setattr(verdict, "TRIAL_SECONDS", 60.0 if how == "dies" else 3.0)
+    recipe = tiny_recipe(corpus, train__precision="auto")
+    outcome = train(Run(tmp_path / "run"), recipe, corpus)
+    assert outcome.finished
+    ended = "SIGILL" if how == "dies" else "no answer within 3 s"
+    said = capsys.readouterr().err
+    assert f"products in float32 (auto: bfloat16: {ended}; " in said
+    line = read_metrics(tmp_path / "run" / "metrics.jsonl")[0]
+    assert (line["kind"], line["precision"], line["step"]) == ("machine", "float32", 0)
+    assert ended in line["why"]
+    assert [trial.ended for trial in machine_verdict().trials] == [ended, ended]
+    # The same bits as in fp32 by the recipe's own word.
+    plain = tiny_recipe(corpus, train__precision="float32")
+    train(Run(tmp_path / "plain"), plain, corpus, quiet=True)
+    assert same_tensors(tmp_path / "run" / "last.safetensors", tmp_path / "plain/last.safetensors")
+    # Where it is asked for, it is refused in a sentence.
+    low = tiny_recipe(corpus, train__precision="bfloat16")
+    with pytest.raises(ConfigError, match=f"does not work on this machine .*{ended}.*choose auto"):
+        train(Run(tmp_path / "low"), low, corpus, quiet=True)
+    assert not (tmp_path / "low" / "recipe.yaml").exists()
+
+
+def test_kernels_that_die_are_held_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on the processor whose AMX kernels end in SIGILL."""
+    monkeypatch.setenv("PYTHONPATH", spoil_bfloat16(tmp_path / "site", "dies as AMX does"))
+    monkeypatch.setattr(verdict, "TRIAL_SECONDS", 60.0)
+    plain, held = machine_verdict().trials
+    assert (plain.ended, plain.works) == ("SIGILL", False)
+    assert plain.float32 is not None
+    assert held.isa == HELD_BACK
+    assert held.ended is None
+    assert choose_products("bfloat16", CPU).isa == HELD_BACK
+
+
+def test_a_process_that_cannot_do_it_any_more_takes_fp32(
+    tmp_path: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """torch reads its setting once: a fork of this very process tries before training does."""
+    monkeypatch.setattr(verdict, "_measure", lambda: Verdict(trials=(FAST,)))
+    monkeypatch.setattr(torch, "ones", execute_illegal_instruction)
+    assert not survives_bfloat16()
+    train(Run(tmp_path), tiny_recipe(corpus, train__precision="auto"), corpus, quiet=True)
+    products = Run(tmp_path).products()
+    assert products is not None
+    assert products.precision == "float32"
+    assert "do not work on this machine" in products.why
+
+
+def test_what_auto_chose_is_kept_on_resume(
+    tmp_path: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = tiny_recipe(corpus, train__precision="auto", train__steps=6)
+    monkeypatch.setattr(verdict, "_measure", lambda: Verdict(trials=(SLOW,)))
+    whole = Run(tmp_path / "whole")
+    asked = tiny_recipe(corpus, train__precision="float32", train__steps=6)
+    train(whole, asked, corpus, quiet=True)
+    train(whole, tiny_recipe(corpus, train__precision="float32"), corpus, amend=True, quiet=True)
+    run = Run(tmp_path / "run")
+    train(run, recipe, corpus, quiet=True)
+    # Now bfloat16 would pay; the run stays what it is.
+    monkeypatch.setattr(verdict, "_measure", lambda: Verdict(trials=(FAST,)))
+    assert machine_verdict(again=True).precision == "bfloat16"
+    train(run, tiny_recipe(corpus, train__precision="auto"), corpus, amend=True, quiet=True)
+    assert same_tensors(run.last, whole.last)
+    kept = run.products()
+    assert kept is not None
+    assert kept.precision == "float32"
+    machine = [x for x in read_metrics(run.path / "metrics.jsonl") if x["kind"] == "machine"]
+    assert [line["step"] for line in machine] == [0]  # nothing has changed
+
+
+def test_a_run_in_bfloat16_is_refused_where_it_does_not_work(
+    tmp_path: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Run(tmp_path / "run")
+    recipe = tiny_recipe(corpus, train__precision="auto")
+    train(run, recipe, corpus, quiet=True)
+    record = json.dumps({"precision": "bfloat16", "onednn_max_cpu_isa": None, "why": "auto"})
+    run.precision_file.write_text(record, encoding="utf-8")
+    with monkeypatch.context() as context:
+        context.setattr(verdict, "_measure", lambda: Verdict(trials=(DEAD,)))
+        context.setattr(torch, "ones", execute_illegal_instruction)
+        machine_verdict(again=True)
+        longer = tiny_recipe(corpus, train__precision="auto", train__steps=14)
+        with pytest.raises(RunError, match=r"go on in fp32.*--resume .* --train.precision float32"):
+            train(run, longer, corpus, amend=True, quiet=True)
+        words = ["train", "--resume", str(run.path), "--corpus", str(corpus.path)]
+        words += ["--train.steps", "14", "--train.precision", "float32"]
+        assert main(words) == 0
+    kept = run.products()
+    assert kept is not None
+    assert kept.precision == "float32"
+    machine = [x for x in read_metrics(run.path / "metrics.jsonl") if x["kind"] == "machine"]
+    assert [line["step"] for line in machine] == [0, 12]
+    # The pipeline's recipe still says auto, which is whatever the run has.
+    train(run, tiny_recipe(corpus, train__precision="auto", train__steps=14), corpus, quiet=True)
+
+
+@pytest.mark.parametrize("text", ["garbage", "[]", '{"precision": "int8"}'])
+def test_a_damaged_record_is_one_sentence(tmp_path: Path, text: str) -> None:
+    (tmp_path / "precision.json").write_text(text, encoding="utf-8")
+    with pytest.raises(RunError, match=r"precision\.json is damaged .*remove it"):
+        Run(tmp_path).products()
+
+
+def test_products_are_computed_in_what_was_chosen() -> None:
+    skip_without_bfloat16()
+    for products in (FLOAT32, Products(precision="bfloat16")):
+        with autocast(products, CPU):
+            product = torch.ones(2, 2) @ torch.ones(2, 2)
+        assert product.dtype == getattr(torch, products.precision)
+
+
+def test_working_products_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verdict, "_measure", lambda: Verdict(trials=(SLOW,)))
+    monkeypatch.setattr(torch, "ones", execute_illegal_instruction)
+    assert working_products() == [FLOAT32]
+
+
+FOLLOWING = """
+import os, sys
+from micronet_lm.cli.main import main
+from micronet_lm.training.precision import verdict
+from micronet_lm.training.precision.verdict import Trial, Verdict
+
+def measure():
+    print("measured by rank", os.environ["RANK"], flush=True)
+    return Verdict(trials=(Trial(isa=None, float32=1.0, bfloat16=0.5, ended=None),))
+
+verdict._measure = measure
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_all_processes_follow_the_first(tmp_path: Path, corpus: Corpus) -> None:
+    """Only the first measures; the others take what it found."""
+    skip_without_bfloat16()
+    program = tmp_path / "following.py"
+    program.write_text(FOLLOWING, encoding="utf-8")
+    start = [*TWO[: TWO.index("2") + 1], str(program)]
+    words = [*command(tmp_path / "run", corpus, program=start), "--train.precision", "auto"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(words, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("measured by rank") == done.stdout.count("measured by rank 0") == 1
+    kept = Run(tmp_path / "run").products()
+    assert kept is not None
+    assert kept.precision == "bfloat16"
