@@ -46,7 +46,7 @@ def main(words: Sequence[str] | None = None) -> int:
             unknown.append(f"--{next(iter(overrides))}")
         if unknown:
             raise UsageError(f"'{unknown[0]}' is not an option here; see --help")
-        arguments.overrides = overrides
+        arguments.overrides, arguments.is_program = overrides, words is None
         code: int = arguments.run(arguments)
         sys.stdout.flush()
     except MicronetError as error:

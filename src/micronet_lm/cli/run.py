@@ -96,7 +96,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         return _dry_run(site, recipes, sources, targets, as_json=arguments.json)
     try:
-        run_stages(site, targets, _tell)
+        run_stages(site, targets, _tell, in_children=arguments.is_program)
     except (Interrupted, KeyboardInterrupt) as stop:
         sys.stderr.write(f"Interrupted {stop}".rstrip() + "; the same command goes on.\n")
         return INTERRUPTED

@@ -9,10 +9,12 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from micronet_lm.errors import MicronetError, PipelineError, UsageError
 from micronet_lm.machine import core_count
+from micronet_lm.pipeline.child import do_in_child
 from micronet_lm.pipeline.runner import Tell, perform, plan, prepare, writing
 from micronet_lm.pipeline.site import Site, State
 from micronet_lm.pipeline.stage import Stage
@@ -104,7 +106,7 @@ def _perform(site: Site, stage: Stage, threads: int) -> str | None:
     torch.set_num_threads(threads)
     try:
         prepare([stage])
-        perform(site, stage)
+        do_in_child(partial(perform, site, stage), stage.name)
     except MicronetError as error:
         return str(error)
     return None

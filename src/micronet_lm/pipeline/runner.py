@@ -5,8 +5,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 from micronet_lm.errors import MicronetError, PipelineError
+from micronet_lm.pipeline.child import do_in_child
 from micronet_lm.pipeline.site import Site, State
 from micronet_lm.pipeline.stage import Interrupted, Stage, in_order
 from micronet_lm.training.precision import prepare_process
@@ -45,8 +47,14 @@ def plan(site: Site, targets: Sequence[Stage]) -> list[Step]:
     ]
 
 
-def run_stages(site: Site, targets: Sequence[Stage], tell: Tell) -> None:
-    """Bring all targets to completion, one stage after the other, with the site to ourselves."""
+def run_stages(
+    site: Site, targets: Sequence[Stage], tell: Tell, *, in_children: bool = False
+) -> None:
+    """Bring all targets to completion, one stage after the other, with the site to ourselves.
+
+    With `in_children` each stage is done in a process of its own, whose death is told in a
+    sentence; only for processes that have not computed with torch (`child.py` says why).
+    """
     with writing(site), site.locked():
         steps = plan(site, targets)
         prepare([step.stage for step in steps if step.runs])
@@ -56,7 +64,10 @@ def run_stages(site: Site, targets: Sequence[Stage], tell: Tell) -> None:
                 tell(f"{lead}: {step.state.value}{_unneeded(step)}")
                 continue
             tell(f"{lead}: {_reason(step)}")
-            perform(site, step.stage)
+            if in_children:
+                do_in_child(partial(perform, site, step.stage), step.stage.name)
+            else:
+                perform(site, step.stage)
 
 
 def prepare(stages: Iterable[Stage]) -> None:
