@@ -21,7 +21,7 @@ LAYERS: list[set[str]] = [
     {"training", "runtime"},
     {"compression"},
     {"pipeline"},
-    {"report", "serve", "interop"},
+    {"diagnosis", "report", "serve", "interop"},
     {"cli"},
     {"__main__"},
 ]
@@ -37,7 +37,7 @@ TORCH_FREE = {
     "accounting",
     "artifact",
 }
-TORCH_FREE |= {"runtime", "serve"}
+TORCH_FREE |= {"runtime", "serve", "diagnosis"}
 
 
 def modules() -> Iterator[tuple[str, Path]]:

@@ -175,6 +175,16 @@ class Session {
   std::mutex mutex_;
 };
 
+// (name, built, runs, chosen) of each set of kernels, the slowest first.
+nb::list kernel_sets() {
+  std::vector<mn_kernel_set> sets(mn_kernel_sets(nullptr, 0));
+  mn_kernel_sets(sets.data(), sets.size());
+  nb::list found;
+  for (const mn_kernel_set& set : sets)
+    found.append(nb::make_tuple(set.name, set.built != 0, set.runs != 0, set.chosen != 0));
+  return found;
+}
+
 class Engine {
  public:
   Engine(const std::string& path, const std::string& kernels) {
@@ -294,6 +304,8 @@ class Engine {
 NB_MODULE(_native, module) {
   module.doc() = "The native engine; its faces are those of micronet_lm.runtime.engine, ids are int32 arrays.";
   using namespace nb::literals;
+
+  module.def("kernel_sets", &kernel_sets, "(name, built, runs, chosen) of each set of kernels, the slowest first.");
 
   nb::class_<Session>(module, "Session", "One text that is read token by token.")
       .def_prop_ro("tokens", &Session::tokens, "How many tokens were fed.")

@@ -50,10 +50,25 @@ typedef struct mn_error {
 typedef struct mn_model mn_model;
 typedef struct mn_session mn_session;
 
+/* ---- kernels: the inner loops, once for each set of instructions ---- */
+
+/* Models are opened with the name of a set: "scalar", "avx2" and "avx512" ask for one, "auto" takes the
+ * fastest that this processor has. The environment variable MICRONET_KERNELS changes what "auto" takes to
+ * the set that it names ("auto" and an empty text change nothing); a name in a call goes before it. A set
+ * that this processor or this build lacks is an error, MN_ERROR_KERNELS, whoever asks for it. */
+typedef struct mn_kernel_set {
+  const char* name; /* stays valid */
+  int built;        /* 1 where this build has the set */
+  int runs;         /* 1 where it is built, and this processor and its system can run it */
+  int chosen;       /* 1 for the set that "auto" takes; none where MICRONET_KERNELS names none that runs */
+} mn_kernel_set;
+
+/* Fills in up to `room` sets, the slowest first, and returns how many there are. sets may be NULL. */
+size_t mn_kernel_sets(mn_kernel_set* sets, size_t room);
+
 /* ---- models ---- */
 
-/* Opens a packed file. kernels: "auto" takes the fastest that this processor has; "scalar", "avx2",
- * "avx512" ask for one. */
+/* Opens a packed file. kernels: "auto", or the name of a set. */
 mn_status mn_model_open(const char* path, const char* kernels, mn_model** model, mn_error* error);
 
 /* The same for a file in memory, which must stay there, unchanged, until the model is closed. */

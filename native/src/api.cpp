@@ -67,6 +67,18 @@ void check_threads(int threads) {
 
 extern "C" {
 
+size_t mn_kernel_sets(mn_kernel_set* sets, size_t room) {
+  const Kernels* chosen = nullptr;
+  guarded(nullptr, [&] { chosen = &choose_kernels("auto"); });  // fails where the variable names none
+  size_t count = 0;
+  for (const KernelSet& set : kernel_sets()) {
+    const bool is_chosen = set.runs && set.kernels == chosen;
+    if (sets && count < room) sets[count] = {set.name, set.kernels != nullptr, set.runs, is_chosen};
+    ++count;
+  }
+  return count;
+}
+
 mn_status mn_model_open(const char* path, const char* kernels, mn_model** model, mn_error* error) {
   return guarded(error, [&] {
     check(path && kernels && model);

@@ -1,5 +1,6 @@
 #include "dispatch.hpp"
 
+#include <cstdlib>
 #include <cstring>
 
 #include "status.hpp"
@@ -8,6 +9,7 @@ namespace micronet {
 
 namespace {
 
+// __builtin_cpu_supports also asks whether the system saves the wider registers (XCR0).
 bool has_avx2() {
 #if defined(MICRONET_X86)
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
@@ -17,13 +19,22 @@ bool has_avx2() {
 }
 
 bool has_avx512() {
-#if defined(MICRONET_X86)
+#if defined(MICRONET_SIMDE)
+  return has_avx2();  // the emulation is compiled for it
+#elif defined(MICRONET_X86)
   return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
          __builtin_cpu_supports("avx512vnni");
 #else
   return false;
 #endif
+}
+
+const Kernels& fastest_kernels() {
+  const Kernels* fastest = scalar_kernels();
+  for (const KernelSet& set : kernel_sets())
+    if (set.runs) fastest = set.kernels;
+  return *fastest;
 }
 
 }  // namespace
@@ -33,24 +44,28 @@ const Kernels* avx2_kernels() { return nullptr; }
 const Kernels* avx512_kernels() { return nullptr; }
 #endif
 
+std::array<KernelSet, 3> kernel_sets() {
+  return {{{"scalar", scalar_kernels(), true},
+           {"avx2", avx2_kernels(), avx2_kernels() && has_avx2()},
+           {"avx512", avx512_kernels(), avx512_kernels() && has_avx512()}}};
+}
+
 const Kernels& choose_kernels(const char* name) {
-  const bool automatic = std::strcmp(name, "auto") == 0;
-  struct Choice {
-    const char* name;
-    const Kernels* kernels;
-    bool runs;
-  };
-  const Choice choices[] = {{"avx512", avx512_kernels(), has_avx512()},
-                            {"avx2", avx2_kernels(), has_avx2()},
-                            {"scalar", scalar_kernels(), true}};
-  for (const Choice& choice : choices) {
-    const bool asked = std::strcmp(name, choice.name) == 0;
-    if (!asked && !automatic) continue;
-    if (choice.kernels && choice.runs) return *choice.kernels;
-    if (asked)
-      fail(MN_ERROR_KERNELS, "this processor or this build has no %s kernels; take auto or scalar", name);
+  const char* asked = name;
+  const char* by = "";  // who asks, where it is not the caller
+  if (std::strcmp(name, "auto") == 0) {
+    const char* variable = std::getenv("MICRONET_KERNELS");
+    if (!variable || !*variable || std::strcmp(variable, "auto") == 0) return fastest_kernels();
+    asked = variable;
+    by = ", which MICRONET_KERNELS asks for";
   }
-  fail(MN_ERROR_ARGUMENT, "there are no kernels '%.50s'; take auto, scalar, avx2 or avx512", name);
+  for (const KernelSet& set : kernel_sets()) {
+    if (std::strcmp(asked, set.name) != 0) continue;
+    if (set.runs) return *set.kernels;
+    fail(MN_ERROR_KERNELS, "this processor or this build has no %s kernels%s; take auto or scalar", asked, by);
+  }
+  fail(*by ? MN_ERROR_KERNELS : MN_ERROR_ARGUMENT, "there are no kernels '%.50s'%s; take auto, scalar, avx2 or avx512",
+       asked, by);
 }
 
 }  // namespace micronet

@@ -1,14 +1,12 @@
-// The kernels for processors with AVX-512 and VNNI; the build compiles this file for them. Weights of 9
-// bits, attention's integers and unpacking are left to AVX2's instructions here too: with wider ones these
-// kernels have not been run.
-#include "simd_avx2.hpp"
+// The kernels for processors with AVX-512 and VNNI; the build compiles this file for them. Weights of 9 bits
+// lie as AVX2's instructions put them together (nines.hpp), so they and unpacking keep the narrower vectors.
 #include "simd_avx512.hpp"
 #include "kernels_template.hpp"
 
 namespace micronet {
 
 const Kernels* avx512_kernels() {
-  static constexpr Kernels kTable = table<Avx512, Avx2>("avx512");
+  static constexpr Kernels kTable = table<Avx512, Avx2Vnni>("avx512");
   return &kTable;
 }
 

@@ -115,22 +115,22 @@ bool stream_nines(const uint8_t* w, int64_t panel, int64_t panels, int64_t steps
   return true;
 }
 
-// Many tokens: a panel is unpacked to 16 bits once, and multiplied with all of them from there.
+// Many tokens: a panel is unpacked to 16 bits once, and multiplied with all of them from there, by the vectors W.
 constexpr int64_t kUnpackedSteps = 512, kFewTokens = 4;
 
-template <class S>
+template <class S, class W>
 void products_unpacked(const uint8_t* w, int64_t panel, int64_t panels, int64_t steps, const int16_t* x,
                        int64_t x_stride, int64_t tokens, int32_t* out, int64_t out_stride) {
-  using Unpacked = Plain<S, int16_t>;
+  using Unpacked = Plain<W, int16_t>;
   alignas(64) int16_t weights[kUnpackedSteps * Unpacked::kStep];
   for (int64_t p = 0; p < panels; ++p) {
     for (int64_t c = 0; c < steps; ++c)
       S::store_pairs(weights + c * Unpacked::kStep, Nines<S>::load(w, (panel + p) * steps + c));
-    products<Integers<S, Unpacked>>(weights, 0, 1, steps, x, x_stride, tokens, out + p * kLanes, out_stride);
+    products<Integers<W, Unpacked>>(weights, 0, 1, steps, x, x_stride, tokens, out + p * kLanes, out_stride);
   }
 }
 
-template <class S>
+template <class S, class W>
 void products_i9(const uint8_t* w, int64_t panel, int64_t panels, int64_t steps, const int16_t* x, int64_t x_stride,
                  int64_t tokens, int x_bits, int32_t* out, int64_t out_stride) {
   bool done = false;
@@ -141,7 +141,7 @@ void products_i9(const uint8_t* w, int64_t panel, int64_t panels, int64_t steps,
     done = stream_nines<S, 2, false>(w, panel, panels, steps, x, x_stride, out, out_stride);
   if (done) return;
   if (tokens > kFewTokens && steps <= kUnpackedSteps)
-    products_unpacked<S>(w, panel, panels, steps, x, x_stride, tokens, out, out_stride);
+    products_unpacked<S, W>(w, panel, panels, steps, x, x_stride, tokens, out, out_stride);
   else
     products<Integers<S, Nines<S>>>(w, panel, panels, steps, x, x_stride, tokens, out, out_stride);
 }

@@ -10,13 +10,13 @@
 
 namespace {
 
-// N: the vectors for weights of 9 bits, for attention's integers and for unpacking.
+// N: the vectors that put weights of 9 bits together, and unpack files.
 template <class S, class N = S>
 constexpr micronet::Kernels table(const char* name) {
   return {
       name,
       products<Integers<S, Plain<S, int8_t>>>,
-      products_i9<N>,
+      products_i9<N, S>,
       products<Integers<S, Plain<S, int16_t>>>,
       products<Floats<S>>,
       products<Exact<S, Plain<S, int8_t>>>,
@@ -35,13 +35,13 @@ constexpr micronet::Kernels table(const char* name) {
       finish_f64<S>,
       layer_norm<S>,
       quantize<S>,
-      scores_i16<N>,
+      scores_i16<S>,
       scores_f64<S>,
       scores_table<S>,
       scores_f32<S>,
       softmax_f64<S>,
       softmax_f32<S>,
-      mix_i16<N>,
+      mix_i16<S>,
       mix_f64<S>,
       mix_f32<S>,
       largest<S>,

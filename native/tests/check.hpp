@@ -16,6 +16,9 @@ struct Test {
 std::vector<Test>& tests();
 int& failures();
 
+// Names of the kernel sets that run here, the slowest first; the test's line in the report names them too.
+const std::vector<const char*>& kernels();
+
 struct Register {
   Register(const char* name, std::function<void()> run) { tests().push_back({name, std::move(run)}); }
 };

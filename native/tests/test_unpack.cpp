@@ -45,7 +45,7 @@ void check_matrix(packed::File& file, const std::string& name, const Matrix& mat
 
 // Widths that end within a pair, a group of 9 bits and a piece of 64, and rows that begin within them.
 TEST(weights_are_those_of_the_file) {
-  for (const char* kernels : {"scalar", "auto"})
+  for (const char* kernels : check::kernels())
     for (int bits : {2, 4, 5, 8, 9, 12, 16})
       for (bool sparse : {false, true})
         for (int64_t width : {5, 20, 71}) {

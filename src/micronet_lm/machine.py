@@ -40,6 +40,16 @@ def core_count() -> int:
     return os.cpu_count() or 1
 
 
+def memory_bytes() -> tuple[int | None, int | None]:
+    """Return the machine's memory and what of it is free, in bytes; nothing where unknown."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None, None
+    sizes = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in lines if ":" in line}
+    return sizes.get("MemTotal"), sizes.get("MemAvailable")
+
+
 def cache_folder() -> Path:
     """Return the folder for what this user's machine was measured to do; it may not exist yet."""
     home = os.environ.get("XDG_CACHE_HOME")

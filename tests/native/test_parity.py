@@ -8,9 +8,8 @@ import pytest
 from micronet_lm.artifact import write_packed
 from micronet_lm.artifact.random_model import Choice, random_model
 from micronet_lm.config import PLACEMENTS, ModelConfig, Place
-from micronet_lm.errors import ArtifactError, InferenceError
 from micronet_lm.runtime.engine import Session
-from micronet_lm.runtime.native import NativeEngine
+from micronet_lm.runtime.native import NativeEngine, kernel_sets
 from micronet_lm.runtime.reference import NumpyEngine
 
 PLACES = {**PLACEMENTS, "all": frozenset(Place)}
@@ -46,19 +45,6 @@ CASES = [
 ]
 
 
-def kernels() -> list[str]:
-    """Those that this processor has."""
-    found = ["scalar"]
-    for name in ("avx2", "avx512"):
-        try:
-            NativeEngine(Path(__file__), kernels=name)
-        except InferenceError:
-            continue
-        except ArtifactError:
-            found.append(name)  # it complained of the file, not of the kernels
-    return found
-
-
 @pytest.mark.parametrize("shape", [THREE_BINS, ONE_BIN], ids=["three-bins", "one-bin"])
 @pytest.mark.parametrize(("bits", "places"), CASES, ids=lambda value: str(value))
 @pytest.mark.parametrize("kind", ["sparse-cached", "row-steps"])
@@ -85,7 +71,7 @@ def test_scores_and_distributions_are_those_of_numpy(
     session = reference.start()
     session.feed_many(ids)
     distribution = session.log_distribution()
-    for name in kernels():
+    for name in (kernels.name for kernels in kernel_sets() if kernels.runs):
         engine = NativeEngine(path, kernels=name)
         assert engine.kernels == name
         np.testing.assert_allclose(engine.score(ids), scores, rtol=0, atol=1e-5)

@@ -98,6 +98,20 @@ def test_the_machine_is_asked_once_and_again_when_told(monkeypatch: pytest.Monke
     assert machine_verdict() == other  # damaged: measured anew
 
 
+def test_a_hang_is_remembered_for_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine may have been busy; a death by a signal is remembered for good."""
+    hung = replace(DEAD, ended=f"{verdict.HUNG} 8 s")
+    file = verdict.verdict_file()
+    for trial, forgotten in ((hung, True), (DEAD, False)):
+        monkeypatch.setattr(verdict, "_measure", lambda trial=trial: Verdict(trials=(trial,)))
+        assert machine_verdict(again=True).trials == (trial,)
+        old = file.stat().st_mtime - verdict.DAY - 1
+        os.utime(file, (old, old))
+        monkeypatch.setattr(verdict, "_asked", {})
+        monkeypatch.setattr(verdict, "_measure", lambda: Verdict(trials=(SLOW,)))
+        assert machine_verdict().trials == ((SLOW,) if forgotten else (trial,))
+
+
 def test_the_verdict_belongs_to_threads_and_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     files = {verdict.verdict_file()}
     monkeypatch.setenv(verdict.ISA_VARIABLE, "AVX2")

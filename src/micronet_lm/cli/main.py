@@ -11,6 +11,7 @@ from micronet_lm.cli import (
     bench,
     corpus,
     distill,
+    doctor,
     evaluate,
     generate,
     inspection,
@@ -90,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     for verb in (
         *(run, corpus, presets, train, soft_labels, distill, sensitivity, prune, search_cache),
         *(quantize, evaluate, account),
-        *(pack, inspection, predict, generate, score, bench, reproduce, report),
+        *(pack, inspection, predict, generate, score, bench, reproduce, report, doctor),
     ):
         verb.add(verbs)
     return parser

@@ -2,12 +2,14 @@
 
 import importlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from micronet_lm.artifact.container import check_there
 from micronet_lm.errors import ArtifactError, InferenceError
 from micronet_lm.runtime.engine import Floats, Ids
+from micronet_lm.runtime.engines import has_native
 from micronet_lm.runtime.questions import check_text
 
 P = ParamSpec("P")
@@ -21,6 +23,31 @@ def _asked(call: Callable[P, R], *words: P.args, **named: P.kwargs) -> R:
         return call(*words, **named)
     except _FAILURES as error:
         raise InferenceError(str(error)) from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelSet:
+    """The engine's inner loops for one set of instructions."""
+
+    name: str
+    """`scalar`, `avx2` or `avx512`."""
+    built: bool
+    """Whether this build has the set."""
+    runs: bool
+    """Whether it is built, and this processor and its system can run it."""
+    chosen: bool
+    """Whether `auto` takes it; the variable MICRONET_KERNELS may name one."""
+
+
+def kernel_sets() -> tuple[KernelSet, ...]:
+    """Return all kernel sets, the slowest first; none where the native engine is not built."""
+    if not has_native():
+        return ()
+    native = importlib.import_module("micronet_lm.runtime._native")
+    return tuple(
+        KernelSet(name=name, built=built, runs=runs, chosen=chosen)
+        for name, built, runs, chosen in native.kernel_sets()
+    )
 
 
 class NativeSession:
@@ -75,7 +102,11 @@ class NativeSession:
 
 
 class NativeEngine:
-    """See `runtime.engine.Engine`."""
+    """See `runtime.engine.Engine`.
+
+    `kernels` names a kernel set. `auto` takes the one that the environment variable
+    MICRONET_KERNELS names, and the fastest that this processor has where it names none.
+    """
 
     def __init__(self, path: Path | str, *, kernels: str = "auto") -> None:
         native = importlib.import_module("micronet_lm.runtime._native")
@@ -102,7 +133,7 @@ class NativeEngine:
 
     @property
     def kernels(self) -> str:
-        """The kernels in use: `scalar`, `avx2` or another that this processor has."""
+        """The kernels in use, one of `kernel_sets`."""
         return str(self._engine.kernels)
 
     def word(self, token: int) -> str:

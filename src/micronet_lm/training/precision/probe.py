@@ -21,7 +21,7 @@ import torch
 
 from micronet_lm.config import ModelConfig
 from micronet_lm.model import LanguageModel
-from micronet_lm.training.precision.verdict import AS_IS, ISA_VARIABLE
+from micronet_lm.training.precision.verdict import AS_IS, HUNG, ISA_VARIABLE
 
 SHAPE = ModelConfig(
     vocabulary=4000,
@@ -80,7 +80,7 @@ def try_setting(setting: str, seconds: float) -> dict[str, Any]:
 def _ending(status: int, *, late: bool, seconds: float) -> str | None:
     """Name what ended a trial before its time, if anything did."""
     if late:
-        return f"no answer within {seconds:g} s"
+        return f"{HUNG} {seconds:g} s"
     if status < 0:
         return signal.Signals(-status).name
     return f"exit code {status}" if status else None

@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -37,6 +38,12 @@ OURS = "MICRONET_SET_ONEDNN_ISA"
 
 TRIAL_SECONDS, PROBE_SECONDS = 8.0, 30.0
 """Longest time of one trial, and of the whole probe; what takes longer is taken for a hang."""
+
+HUNG = "no answer within"
+"""How the report of a hang begins."""
+
+DAY = 86_400
+"""Seconds for which a hang is remembered: the machine may have been busy."""
 
 FORMAT = 1
 """Raised when the measurement changes, so that older verdicts are not read."""
@@ -171,7 +178,11 @@ def _environment() -> dict[str, str]:
 
 def _read(file: Path) -> Verdict:
     kept = json.loads(file.read_text(encoding="utf-8"))
-    return Verdict(trials=tuple(Trial(**trial) for trial in kept["trials"]))
+    trials = tuple(Trial(**trial) for trial in kept["trials"])
+    hung = any(trial.ended is not None and HUNG in trial.ended for trial in trials)
+    if hung and time.time() - file.stat().st_mtime > DAY:
+        raise ValueError("a hang of long ago")
+    return Verdict(trials=trials)
 
 
 def _text(verdict: Verdict) -> str:
@@ -203,7 +214,7 @@ def _measure() -> Verdict:
         )
         trials = tuple(Trial(**trial) for trial in json.loads(done.stdout))
     except subprocess.TimeoutExpired:
-        return Verdict(trials=(), problem=f"the probe gave no answer within {PROBE_SECONDS:g} s")
+        return Verdict(trials=(), problem=f"the probe gave {HUNG} {PROBE_SECONDS:g} s")
     except (OSError, ValueError, TypeError) as error:
         lines = done.stderr.strip().splitlines() if isinstance(error, ValueError) else []
         return Verdict(trials=(), problem=f"the probe failed ({(lines or [str(error)])[-1]})")

@@ -1,0 +1,297 @@
+"""Check the native engine's kernels on this machine: right numbers, and no death by a signal.
+
+What a processor says of itself may be wrong: a virtual machine may name instructions that it does
+not run. So each kernel set answers in a child process of its own, `python -m
+micronet_lm.runtime.self_test NAME`, which prints its verdict as JSON; `check_kernels` starts them
+and reports whatever becomes of them.
+
+The questions go to small random models that together reach every kernel, and to the demo model.
+The sets are compared with the scalar kernels, and those with the NumPy engine. What
+docs/arithmetic.md fixes is compared bit by bit, the rest to `TOLERANCE`.
+"""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from micronet_lm.artifact import write_packed
+from micronet_lm.artifact.random_model import Choice, random_model
+from micronet_lm.config import CODE_PLACES, TEXT_PLACES, ModelConfig, Place
+from micronet_lm.errors import MicronetError
+from micronet_lm.runtime.demo import demo_model
+from micronet_lm.runtime.engine import Engine, Floats, Session
+from micronet_lm.runtime.engines import has_native
+from micronet_lm.runtime.native import NativeEngine, NativeSession, kernel_sets
+from micronet_lm.runtime.reference import NumpyEngine
+
+TOLERANCE = 1e-5
+"""Of log-probabilities: behind the last quantizer sums are fp32 in any order, good to a few last
+bits of numbers around 10; the parity tests ask the same."""
+
+TOKENS = 30
+"""Of the text that every model reads; more than a short context and than a small cache hold."""
+
+SECONDS = 60.0
+"""Longest time of one kernel set, which takes about one; what takes longer is taken for a hang."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelCheck:
+    """How one kernel set did."""
+
+    name: str
+    ok: bool
+    detail: str
+    """A sentence: what was compared, or what went wrong."""
+    seconds: float
+    """Of the child process, its start included."""
+
+
+def check_kernels(timeout: float = SECONDS) -> list[KernelCheck]:
+    """Check each kernel set that this processor has in a child process of its own.
+
+    `timeout` is the longest time in seconds of one set. Without the native engine there is nothing
+    to check.
+    """
+    if not has_native():
+        return []
+    return [_check(kernels.name, timeout) for kernels in kernel_sets() if kernels.runs]
+
+
+def child_command(name: str) -> list[str]:
+    """Return the command that checks one kernel set and prints its verdict."""
+    return [sys.executable, "-m", "micronet_lm.runtime.self_test", name]
+
+
+def _check(name: str, timeout: float) -> KernelCheck:
+    begin = time.monotonic()
+    ok, detail = _ask_child(name, timeout)
+    return KernelCheck(name=name, ok=ok, detail=detail, seconds=time.monotonic() - begin)
+
+
+def _ask_child(name: str, timeout: float) -> tuple[bool, str]:
+    """Run the child; whatever becomes of it is a verdict."""
+    try:
+        done = subprocess.run(  # noqa: S603
+            child_command(name), capture_output=True, text=True, check=False, timeout=timeout
+        )
+    except subprocess.TimeoutExpired:
+        return False, f"the {name} kernels gave no answer within {timeout:g} s"
+    except OSError as error:
+        return False, f"the process to check the {name} kernels did not start: {error}"
+    if done.returncode < 0:
+        return False, f"the {name} kernels were ended by {_signal_name(-done.returncode)}"
+    try:
+        verdict = json.loads(done.stdout)
+        return bool(verdict["ok"]), str(verdict["detail"])
+    except (ValueError, TypeError, KeyError):
+        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        return False, f"the check of the {name} kernels gave no verdict: {last}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal has no name
+        return f"signal {number}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What a child process says of its kernel set."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """How far an answer is from the one it is compared with."""
+
+    question: str
+    off: float
+    allowed: float
+    """0 asks for the same bits."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether the answers agree; an answer that is not a number never does."""
+        return self.off <= self.allowed
+
+
+def judge(name: str) -> Verdict:
+    """Put all questions to one kernel set, in this process; the first wrong answer decides."""
+    largest, models = 0.0, 0
+    try:
+        with TemporaryDirectory(prefix="micronet-self-test-") as folder:
+            for model, path, exact in _models(Path(folder)):
+                engine = NativeEngine(path, kernels=name)
+                other = NativeEngine(path, kernels="scalar") if name != "scalar" else None
+                reference = other or NumpyEngine(path)
+                for difference in differences(engine, reference, exact=exact):
+                    if not difference.fits:
+                        return Verdict(name=name, ok=False, detail=_wrong(name, model, difference))
+                    largest = max(largest, difference.off)
+                models += 1
+    except MicronetError as error:
+        return Verdict(name=name, ok=False, detail=f"the {name} kernels gave an error: {error}")
+    against = "the NumPy engine's" if name == "scalar" else "those of the scalar kernels"
+    detail = f"all answers for {models} models are {against}, to {largest:.1g}"
+    return Verdict(name=name, ok=True, detail=detail)
+
+
+def _wrong(name: str, model: str, difference: Difference) -> str:
+    allowed = f"{difference.allowed:g} is allowed" if difference.allowed else "must be the same"
+    return (
+        f"the {name} kernels give a wrong number: {difference.question} of {model} is "
+        f"{difference.off:.2g} off ({allowed})"
+    )
+
+
+def differences(
+    engine: NativeEngine, reference: Engine, *, exact: bool = False
+) -> Iterator[Difference]:
+    """Compare the answers of two engines with the same model.
+
+    `exact` says that the model's activations are quantized: then what a session keeps, keys and
+    values and hidden states, is fixed to the last bit.
+    """
+    ids = np.random.default_rng(5).integers(0, engine.vocabulary_size, TOKENS)
+    scores = engine.score(ids)
+    yield _difference("score", scores, reference.score(ids), TOLERANCE)
+    yield _difference("score by two threads", engine.score(ids, threads=2), scores)
+
+    session, stepping, other = engine.start(), engine.start(), reference.start()
+    session.feed_many(ids)
+    other.feed_many(ids)
+    for token in ids:
+        stepping.feed(int(token))
+    whole = session.log_distribution()
+    yield _difference("log_distribution", whole, other.log_distribution(), TOLERANCE)
+    yield _difference("log_distribution after single feeds", stepping.log_distribution(), whole)
+    kept = session.save()
+    yield _same("the state after single feeds", stepping.save(), kept)
+    if exact and isinstance(other, NativeSession):
+        yield _same("the state of a session", kept, other.save())
+
+    best, values = session.top_k(7)
+    order = np.argsort(-whole, kind="stable")[:7]
+    yield _same("the order of top_k", best.astype(np.int64).tobytes(), order.tobytes())
+    yield _difference("top_k", values, whole[order])
+    yield _difference("top_k", values, other.top_k(7)[1], TOLERANCE)
+    one = np.array([session.log_probability(int(token)) for token in order], np.float32)
+    yield _difference("log_probability", one, whole[order])
+    yield _same("sample", *(_sampled(s, whole, int(order[0])) for s in (session, other)))
+
+
+def _sampled(session: Session, log_distribution: Floats, word: int) -> bytes:
+    """Sample where one word lies in the sum: in its middle, so that last bits do not matter."""
+    temperature = 0.7
+    weights = np.exp(log_distribution.astype(np.float64) / temperature)
+    u = (weights[:word].sum() + weights[word] / 2) / weights.sum()
+    return session.sample(float(u), temperature).to_bytes(4, "little")
+
+
+def _difference(question: str, got: Floats, wanted: Floats, allowed: float = 0.0) -> Difference:
+    off = np.abs(got.astype(np.float64) - wanted.astype(np.float64)).max()
+    return Difference(question=question, off=float(off), allowed=allowed)
+
+
+def _same(question: str, got: bytes, wanted: bytes) -> Difference:
+    """Compare bytes; the difference is the share of those that differ."""
+    if len(got) != len(wanted):
+        return Difference(question=question, off=1.0, allowed=0.0)
+    unlike = np.frombuffer(got, np.uint8) != np.frombuffer(wanted, np.uint8)
+    return Difference(question=question, off=float(unlike.mean()), allowed=0.0)
+
+
+_THREE_BINS = ModelConfig(
+    vocabulary=200,
+    cutoffs=(40, 120),
+    embedding_widths=(32, 16, 4),
+    width=32,
+    layers=1,
+    heads=5,  # four at once, and one
+    key_width=7,
+    value_width=5,
+    ffn_width=50,
+    context=9,
+)
+_ONE_BIN = ModelConfig(
+    vocabulary=90,
+    embedding_widths=(21,),
+    width=21,
+    layers=1,
+    heads=2,
+    key_width=8,
+    value_width=24,
+    ffn_width=33,
+    context=80,  # longer than the text
+)
+_WIDE = ModelConfig(
+    vocabulary=20,
+    embedding_widths=(8,),
+    width=8,
+    layers=1,
+    heads=1,
+    key_width=4,
+    value_width=4,
+    ffn_width=4200,  # too many columns for a float state as two integers
+    context=9,
+)
+
+
+def _choices() -> Iterator[tuple[str, ModelConfig, Choice]]:
+    """Give random models that together reach every kernel, as gcov has shown."""
+    places = {"no": (), "some": TEXT_PLACES, "all": frozenset(Place)}
+    for bits in (4, 8, 9, 16):
+        for quantized, own in places.items():
+            shape = _ONE_BIN if quantized == "some" else _THREE_BINS
+            choice = Choice(
+                seed=bits,
+                cache=20,
+                sparsity=0.4 if bits != 8 else 0.0,
+                bits=bits,
+                position_bits=bits if quantized == "all" else 32,
+                step_a_row=quantized == "no",
+                places=own,
+            )
+            yield f"{bits} bits with {quantized} activations quantized", shape, choice
+    yield "fp32", _THREE_BINS, Choice(seed=1, cache=20)
+    yield "fp32 without a cache", _ONE_BIN, Choice(seed=2)
+    mixed = Choice(seed=3, cache=20, places=CODE_PLACES, activation_bits=9)
+    yield "fp32 with 9-bit activations", _THREE_BINS, mixed
+    for bits in (8, 9):
+        yield f"{bits} bits with wide rows", _WIDE, Choice(seed=bits, bits=bits)
+
+
+def _models(folder: Path) -> Iterator[tuple[str, Path, bool]]:
+    """Give each model's name and file, and whether its activations are quantized."""
+    path = folder / "model.safetensors"
+    for name, shape, choice in _choices():
+        write_packed(path, random_model(shape, choice))
+        yield f"a random model ({name})", path, bool(choice.places)
+    yield "the demo model", demo_model(), True
+
+
+def main(words: list[str]) -> int:
+    """Judge the kernel set that is named, and print the verdict."""
+    if len(words) != 1:
+        print("usage: python -m micronet_lm.runtime.self_test KERNELS", file=sys.stderr)  # noqa: T201
+        return 2
+    verdict = judge(words[0])
+    print(json.dumps(asdict(verdict)))  # noqa: T201
+    return 0 if verdict.ok else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
