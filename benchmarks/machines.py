@@ -1,0 +1,106 @@
+"""Run the whole test suite as other processors would round it, and tell how often it was green.
+
+Each setting holds back instructions of torch, of its libraries and of the engine, so that one
+machine stands for several. Every run writes a row as it comes; `--out` keeps them as JSON lines.
+
+    python benchmarks/machines.py --times 2 --out machines.jsonl
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from micronet_lm.machine import instruction_sets, processor_name
+
+ROOT = Path(__file__).parents[1]
+
+SETTINGS: dict[str, dict[str, str]] = {
+    "as it is, 1 thread": {},
+    "2 threads": {"OMP_NUM_THREADS": "2"},
+    "SSE4.1, scalar kernels": {
+        "ONEDNN_MAX_CPU_ISA": "SSE41",
+        "ATEN_CPU_CAPABILITY": "default",
+        "MKL_ENABLE_INSTRUCTIONS": "SSE4_2",
+        "MICRONET_KERNELS": "scalar",
+    },
+    "AVX2": {
+        "ONEDNN_MAX_CPU_ISA": "AVX2",
+        "ATEN_CPU_CAPABILITY": "avx2",
+        "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+        "MICRONET_KERNELS": "avx2",
+    },
+    "AVX-512 kernels, 2 threads": {"MICRONET_KERNELS": "avx512", "OMP_NUM_THREADS": "2"},
+}
+"""What is set in the environment, by the name in the table. MKL's variable is not of the project's
+making: it changes how fp32 products round, as another processor would."""
+
+COUNTS = ("passed", "failed", "error", "skipped")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--times", type=int, default=1, help="runs of each setting")
+    parser.add_argument("--only", metavar="PART", help="settings whose names hold this")
+    parser.add_argument("--out", type=Path, help="JSON lines to add to")
+    parser.add_argument("pytest", nargs="*", help="more words for pytest, after --")
+    arguments = parser.parse_args()
+    print("| processor | setting | environment | passed | failed | skipped | minutes |")
+    print("|---|---|---|---|---|---|---|")
+    for _ in range(arguments.times):
+        for name in wanted(arguments.only):
+            row = {"setting": name, **run(SETTINGS[name], arguments.pytest)}
+            if arguments.out:
+                with arguments.out.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(row) + "\n")
+            variables = " ".join(f"{key}={value}" for key, value in SETTINGS[name].items())
+            print(
+                f"| {row['processor']} | {name} | {variables} | {row['passed']} "
+                f"| {row['failed'] + row['error']} | {row['skipped']} | {row['minutes']} |",
+                flush=True,
+            )
+
+
+def wanted(part: str | None) -> Iterator[str]:
+    """Name the settings that were asked for and that this processor can do."""
+    for name, variables in SETTINGS.items():
+        kernels = variables.get("MICRONET_KERNELS", "")
+        needed = {"avx512": "avx512_vnni", "avx2": "avx2"}.get(kernels)
+        if (part or "") in name and (needed is None or needed in instruction_sets()):
+            yield name
+
+
+def run(variables: dict[str, str], more: list[str]) -> dict[str, Any]:
+    """Run the suite once; count what pytest counts."""
+    begin = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", *more],
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1", **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = done.stdout.strip().splitlines() or [""]
+    found = {name: int(number) for number, name in re.findall(r"(\d+) ([a-z]+)", lines[-1])}
+    failures = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
+    if done.returncode:
+        sys.stderr.write("\n".join(lines[-100:]) + done.stderr + "\n")
+    counts = {name: found.get(name, found.get(f"{name}s", 0)) for name in COUNTS}
+    return {
+        "processor": processor_name(),
+        **counts,
+        "minutes": round((time.monotonic() - begin) / 60, 1),
+        "failures": failures,
+        "environment": variables,
+    }
+
+
+if __name__ == "__main__":
+    main()
