@@ -22,7 +22,7 @@ TINY = [
     *("--model.cutoffs", "20,60", "--model.embedding_widths", "16,8,4", "--model.width", "16"),
     *("--model.layers", "1", "--model.context", "9", "--train.steps", "20", "--train.batch", "2"),
     *("--train.window", "24", "--train.warmup", "1", "--train.evaluate_every", "10"),
-    *("--cache.size", "40"),
+    *("--train.precision", "float32", "--cache.size", "40"),
 ]
 WAYS: dict[str, str] = {
     "trained": "",

@@ -229,14 +229,14 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(
 def test_a_student_learns_from_labels_alone(tmp_path: Path, corpus: Corpus) -> None:
     """With nothing but a trained teacher's sampled words, the student learns the language."""
     first = Run(tmp_path / "teacher")
-    recipe = tiny_recipe(corpus, train__steps=80, train__evaluate_every=80)
+    recipe = tiny_recipe(corpus, train__steps=200, train__evaluate_every=200)
     train(first, recipe, corpus, quiet=True)
     write_soft_labels(
         first.model(), corpus, tmp_path / "labels", method="sampled", count=12, quiet=True
     )
     alone = {"distill__method": "sampled", "distill__weight_max": 1, "distill__weight_min": 1}
     run = Run(tmp_path / "student")
-    recipe = tiny_recipe(corpus, train__steps=80, train__evaluate_every=40, **alone)
+    recipe = tiny_recipe(corpus, train__steps=200, train__evaluate_every=200, **alone)
     distill(run, recipe, corpus, SoftLabels.open(tmp_path / "labels"), quiet=True)
     lines = [line for line in read_metrics(run.path / "metrics.jsonl") if line["kind"] == "valid"]
     counts = torch.tensor(corpus.vocabulary.counts, dtype=torch.float64)

@@ -65,7 +65,7 @@ def test_integers_zeros_and_the_cache_are_kept(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     out = tmp_path / "nine"
-    words = ["--bits", "9", "--steps", "6", "--quantize.learning_rate", "0.01", "--json"]
+    words = ["--bits", "9", "--steps", "6", "--quantize.learning_rate", "0.001", "--json"]
     capsys.readouterr()
     assert main([*verb(source, out, *words), *(["--learned"] if learned else [])]) == 0
     report = json.loads(capsys.readouterr().out)
@@ -94,6 +94,7 @@ def test_integers_zeros_and_the_cache_are_kept(
     for name, matrix in prunable(before).items():
         moved = last[f"model.{name}"]
         assert torch.equal(moved == 0, matrix == 0)
+        assert not torch.equal(moved, matrix)
         assert moved.dtype == torch.float32
     assert main(["evaluate", str(out), "--checkpoint", "last", "--json"]) == 0
     capsys.readouterr()
@@ -131,23 +132,28 @@ def test_one_step_of_the_paper_and_none(
     }
 
 
-def test_training_pays_at_few_bits(tmp_path: Path, source: Run, corpus: Corpus) -> None:
-    losses = {}
+def test_training_pays_at_few_bits(tmp_path: Path, corpus: Corpus) -> None:
+    """A model that has learned much loses much to weights of 2 bits: training regains some of it.
+
+    Over seeds it regains 1.1 to 2.3 nats, or 0.4 to 0.9 with steps that are fitted and learned.
+    """
+    source = Run(tmp_path / "source")
+    recipe = tiny_recipe(corpus, cache__size=30, train__steps=150, train__evaluate_every=50)
+    train(source, recipe, corpus, quiet=True)
     for learned in (False, True):
+        losses = []
         for steps in (0, 60):
             changes = {
-                "quantize.bits": 3,
+                "quantize.bits": 2,
+                "quantize.activation_bits": 8,
                 "quantize.steps": steps,
                 "quantize.learned": learned,
-                "quantize.learning_rate": 0.003,
+                "quantize.learning_rate": 0.005,
             }
-            recipe = quantized_recipe(source.recipe(), changes)
             run = Run(tmp_path / f"{learned}-{steps}")
-            losses[learned, steps] = quantize(
-                run, recipe, corpus, source=source, quiet=True
-            ).best_loss
-    assert losses[False, 60] < losses[False, 0] - 0.01
-    assert losses[True, 60] < losses[True, 0]
+            recipe = quantized_recipe(source.recipe(), changes)
+            losses.append(quantize(run, recipe, corpus, source=source, quiet=True).best_loss)
+        assert losses[1] < losses[0] - 0.1
 
 
 @pytest.mark.parametrize(

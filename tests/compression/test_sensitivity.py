@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -109,23 +108,35 @@ def test_another_model_or_text_is_refused(tmp_path: Path) -> None:
 
 
 SCRIPT = """
-import sys
+import os, signal, sys
 from pathlib import Path
 from tests.compression.test_sensitivity import GRID, model, text
+from micronet_lm.compression import sensitivity
 from micronet_lm.compression.sensitivity import analyse
 from micronet_lm.training.processes import joined_processes
 
+left, real = int(os.environ.get("KILLED_AFTER", 1000)), sensitivity.evaluate
+
+def evaluate(*args, **more):
+    global left
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    left -= 1
+    return real(*args, **more)
+
+sensitivity.evaluate = evaluate
 with joined_processes() as processes:
     analyse(model(), text(), Path(sys.argv[1]), processes, grid=GRID)
 """
 
 
 def test_two_processes_and_a_kill_give_the_same_table(tmp_path: Path) -> None:
-    analyse(model(), text(), tmp_path / "one.jsonl", ALONE, grid=GRID)
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     environment["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
+    one = [sys.executable, str(script), str(tmp_path / "one.jsonl")]
+    subprocess.run(one, check=True, env=environment, timeout=200)
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     words = [*torchrun, "--nproc-per-node", "2", str(script), str(tmp_path / "two.jsonl")]
     subprocess.run(words, check=True, env=environment, capture_output=True, timeout=200)
@@ -133,14 +144,9 @@ def test_two_processes_and_a_kill_give_the_same_table(tmp_path: Path) -> None:
 
     killed = tmp_path / "killed.jsonl"
     alone = [sys.executable, str(script), str(killed)]
-    process = subprocess.Popen(alone, env=environment)
-    deadline = time.monotonic() + 100
-    while not killed.is_file() or killed.read_text().count("\n") < 4:
-        assert time.monotonic() < deadline
-        assert process.poll() is None, "finished before it could be killed"
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert len(lines(killed)) < len(lines(tmp_path / "one.jsonl"))
+    dead = subprocess.run(alone, env={**environment, "KILLED_AFTER": "5"}, check=False, timeout=200)
+    assert dead.returncode == -signal.SIGKILL
+    assert len(lines(killed)) == 1 + 5 < len(lines(tmp_path / "one.jsonl"))  # the setup, 5 points
     subprocess.run(alone, check=True, env=environment, timeout=200)
     assert killed.read_bytes() == (tmp_path / "one.jsonl").read_bytes()
 

@@ -1,7 +1,7 @@
 import re
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from micronet_lm.corpus import tokenizer
@@ -22,6 +22,7 @@ def with_simple_space(text: str) -> str:
     return re.sub(r"[^\S\n]+", " ", text)
 
 
+@settings(deadline=None)
 @given(anything)
 @example("( a")
 @example(" \n \n( \n")
@@ -33,6 +34,7 @@ def test_word_gives_the_text_back(text: str) -> None:
     assert word.tokens(text) == word.tokens(plain)
 
 
+@settings(deadline=None)
 @given(anything)
 def test_word_tokens_are_never_empty_and_hold_no_white_space(text: str) -> None:
     tokens = word.tokens(text)
@@ -41,6 +43,7 @@ def test_word_tokens_are_never_empty_and_hold_no_white_space(text: str) -> None:
     assert "<unk>" not in tokens
 
 
+@settings(deadline=None)
 @given(anything, anything)
 def test_word_lines_are_independent(first: str, second: str) -> None:
     # Blocks of lines are tokenized apart: where they are cut must not matter.
@@ -97,6 +100,7 @@ def test_wikitext_joins_with_spaces_and_newlines() -> None:
     assert wikitext.join(["a", "b", "<eos>", "<eos>", "x<eos>y", "<eos>"]) == "a b\n\nx<eos>y\n"
 
 
+@settings(deadline=None)
 @given(st.lists(st.lists(st.text("ab.<", min_size=1)), min_size=1))
 def test_wikitext_gives_the_text_back(lines: list[list[str]]) -> None:
     text = "\n".join(map(" ".join, lines))

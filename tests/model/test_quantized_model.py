@@ -223,12 +223,14 @@ def test_fitted_steps_have_the_smaller_error() -> None:
 
 
 def test_training_computes_nearly_the_same() -> None:
-    """Sums in fp32 instead of doubles: a few integers fall to the other side, no more."""
+    """Sums in fp32 instead of doubles: a few integers fall to the other side, no more.
+
+    One that falls changes an eighth of the numbers here; a place that is not rounded, two thirds.
+    """
     model = quantized(bits=9)
     exact = states(model, 60)
     model.train()
-    fast = states(model, 60)
-    torch.testing.assert_close(fast, exact, rtol=0.05, atol=0.05)
+    assert float((states(model, 60) == exact).float().mean()) > 0.6
 
 
 def test_gradients_reach_all_weights_and_learned_steps() -> None:

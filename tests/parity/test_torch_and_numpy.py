@@ -111,7 +111,7 @@ def test_a_session_gives_torchs_distribution(packed: tuple[PackedModel, Path]) -
 def test_keys_values_and_hidden_states_are_torchs(packed: tuple[PackedModel, Path]) -> None:
     """Bit for bit: keys, values and hidden states of all tokens; else to the order of a sum."""
     model, path = packed
-    tolerance = 0.0 if model.activations else 1e-5
+    tolerance = 0.0 if model.activations else 5e-5
     engine = NumpyEngine(path)
     found, past = engine.advance(TEXT, Past.empty(model.shape))
     with torch.inference_mode():

@@ -22,6 +22,7 @@ TINY = {
     "train.window": 24,
     "train.warmup": 2,
     "train.learning_rate": 0.01,
+    "train.precision": "float32",  # the same on every processor, up to the order of sums
     "train.evaluate_every": 4,
     "train.save_every": 3,
     "train.log_every": 2,

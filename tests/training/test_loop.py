@@ -34,13 +34,13 @@ def same_tensors(one: Path, other: Path) -> bool:
 
 def test_it_learns_and_keeps_the_best_model(tmp_path: Path, corpus: Corpus) -> None:
     run = Run(tmp_path)
-    recipe = tiny_recipe(corpus, train__steps=60, train__evaluate_every=20)
+    recipe = tiny_recipe(corpus, train__steps=150, train__evaluate_every=50)
     outcome = train(run, recipe, corpus, quiet=True)
     assert outcome.finished
-    assert outcome.step == 60
+    assert outcome.step == 150
     lines = read_metrics(tmp_path / "metrics.jsonl")
     valid = [line for line in lines if line["kind"] == "valid"]
-    assert [line["step"] for line in valid] == [20, 40, 60]
+    assert [line["step"] for line in valid] == [50, 100, 150]
     assert valid[-1]["loss"] < valid[0]["loss"]
     counts = torch.tensor(corpus.vocabulary.counts, dtype=torch.float64)
     words = torch.from_numpy(corpus.split("valid").astype("int64"))
@@ -50,7 +50,7 @@ def test_it_learns_and_keeps_the_best_model(tmp_path: Path, corpus: Corpus) -> N
     # The file holds the model that had that loss.
     assert evaluate(run.model(), corpus.split("valid")).loss == outcome.best_loss
     trained = [line for line in lines if line["kind"] == "train"]
-    assert [line["step"] for line in trained] == list(range(2, 61, 2))
+    assert [line["step"] for line in trained] == list(range(2, 151, 2))
     assert {"loss", "perplexity", "learning_rate", "gradient_norm", "tokens_per_second"} <= set(
         trained[0]
     )

@@ -56,25 +56,47 @@ def train_lines(out: Path) -> list[dict[str, float]]:
     return [line for line in lines if line["kind"] == "train"]
 
 
+STOPPING = """
+import os, signal, sys
+from micronet_lm.cli.main import main
+from micronet_lm.training.hebbian import Hebbian
+
+real = Hebbian.after_step
+
+def after_step(self, model, hidden, batch):
+    if batch.step == int(os.environ["STOPPED_AT"]):
+        os.kill(os.getpid(), signal.SIGSTOP)
+    real(self, model, hidden, batch)
+
+Hebbian.after_step = after_step
+sys.exit(main(sys.argv[1:]))
+"""
+
+
 @pytest.mark.parametrize(("program", "sampling"), [(ONE, "random"), (TWO, "stream")])
 def test_killed_twice_and_resumed_gives_the_same_bits(
     tmp_path: Path, corpus: Corpus, program: list[str], sampling: str
 ) -> None:
-    more = ["--train.steps", "300", "--train.save_every", "17", "--train.evaluate_every", "50"]
+    """The processes stop by themselves, so that none is finished before it is killed."""
+    more = ["--train.steps", "90", "--train.save_every", "17", "--train.evaluate_every", "20"]
     more += ["--model.dropout", "0.1", "--train.sampling", sampling, *CACHE, *HEBBIAN]
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     finish(command(whole, corpus, *more, program=program))
     words = command(killed, corpus, *more, program=program)
-    for at_least in (40, 180):
-        process = subprocess.Popen(words, stderr=subprocess.DEVNULL, env=ENVIRONMENT)
-        deadline = time.monotonic() + 120
-        while steps_reported(killed) < at_least and process.poll() is None:
+    script = tmp_path / "stopping.py"
+    script.write_text(STOPPING)
+    stopping = command(killed, corpus, *more, program=[*program[:-2], str(script)])
+    for stopped_at in (42, 76):
+        environment = {**ENVIRONMENT, "STOPPED_AT": str(stopped_at)}
+        process = subprocess.Popen(stopping, stderr=subprocess.DEVNULL, env=environment)
+        deadline = time.monotonic() + 200
+        while steps_reported(killed) < stopped_at:
             assert time.monotonic() < deadline
-            time.sleep(0.005)
-        assert process.poll() is None, "finished before it could be killed"
+            assert process.poll() is None
+            time.sleep(0.01)
         kill_tree(process.pid)
         process.wait()
-        assert steps_reported(killed) < 300
+        assert 0 < read_checkpoint(killed / "last.safetensors").progress.step < stopped_at
     finish(words)
     assert same_tensors(whole / "last.safetensors", killed / "last.safetensors")
     assert same_tensors(whole / "best.safetensors", killed / "best.safetensors")
@@ -85,13 +107,12 @@ def test_killed_twice_and_resumed_gives_the_same_bits(
 # Two sums in another order differ in the last bit, and training makes differences grow: faster with
 # streams, which carry keys of older weights along. Low rates keep the curves comparable.
 @pytest.mark.parametrize(
-    ("sampling", "rate", "tolerance", "spread"),
-    [("random", "0.01", 2e-3, 0.3), ("stream", "0.003", 2e-4, 0.1)],
+    ("sampling", "rate", "tolerance"), [("random", "0.01", 2e-3), ("stream", "0.003", 2e-4)]
 )
 def test_two_processes_give_the_curve_of_one(
-    tmp_path: Path, corpus: Corpus, sampling: str, rate: str, tolerance: float, spread: float
+    tmp_path: Path, corpus: Corpus, sampling: str, rate: str, tolerance: float
 ) -> None:
-    more = ["--train.steps", "30", "--train.log_every", "1", "--train.precision", "float32"]
+    more = ["--train.steps", "30", "--train.log_every", "1"]
     more += ["--train.sampling", sampling, "--train.learning_rate", rate]
     more += [*CACHE, *HEBBIAN]
     finish(command(tmp_path / "one", corpus, *more))
@@ -106,7 +127,7 @@ def test_two_processes_give_the_curve_of_one(
     assert torch.equal(*(read_checkpoint(f).tensors["plugin.hebbian.seen"] for f in files))
     # The curve is no flat line: it moves by much more than the tolerance.
     losses = [line["loss"] for line in one]
-    assert max(losses) - min(losses) > spread
+    assert max(losses) - min(losses) > 0.1
 
 
 def test_ctrl_c_at_the_command_line_says_how_to_go_on(tmp_path: Path, corpus: Corpus) -> None:
@@ -117,7 +138,7 @@ def test_ctrl_c_at_the_command_line_says_how_to_go_on(tmp_path: Path, corpus: Co
         text=True,
         env=ENVIRONMENT,
     )
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 200
     while steps_reported(out) < 5:
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -164,17 +185,17 @@ sys.exit(main(sys.argv[1:]))
 
 def test_one_may_go_on_with_what_two_began(tmp_path: Path, corpus: Corpus) -> None:
     """A checkpoint does not tell how many processes or parts made it."""
-    more = ["--train.sampling", "stream", "--train.precision", "float32", "--train.log_every", "1"]
-    more += [*CACHE, *HEBBIAN]
+    more = ["--train.sampling", "stream", "--train.log_every", "1", *CACHE, *HEBBIAN]
+    # A constant rate, so that the schedule of 12 steps is the beginning of that of 20.
+    more += ["--train.learning_rate", "0.003", "--train.final_learning_rate", "0.003"]
     finish(command(tmp_path / "one", corpus, *more, "--train.steps", "20"))
     finish(command(tmp_path / "both", corpus, *more, "--train.accumulate", "2", program=TWO))
     resume = ["train", "--resume", str(tmp_path / "both"), "--train.steps", "20"]
     finish([*ONE, *resume, "--train.accumulate", "1"])
     one, both = train_lines(tmp_path / "one"), train_lines(tmp_path / "both")
     assert [v["step"] for v in both] == [v["step"] for v in one]
-    # The schedule of 12 steps differs from that of 20, but the text and the start do not.
     assert both[0]["loss"] == pytest.approx(one[0]["loss"], rel=1e-6)
-    assert both[-1]["loss"] == pytest.approx(one[-1]["loss"], rel=0.05)
+    assert [v["loss"] for v in both] == pytest.approx([v["loss"] for v in one], rel=2e-4)
 
 
 def test_when_the_leader_fails_the_others_say_one_sentence(tmp_path: Path, corpus: Corpus) -> None:
