@@ -1,30 +1,61 @@
 # Two commands to begin with: `make demo` and `make test`. Both make their own virtual environment.
 PYTHON ?= python3
-VENV   ?= .venv
+# `test-base` has its own environment: one without torch.
+VENV   ?= $(if $(filter test-base,$(MAKECMDGOALS)),.venv-base,.venv)
 BIN    := $(VENV)/bin
-READY  := $(VENV)/.ready
+PIP    := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo demo-model test check format native-test fuzz benchmark clean
+.PHONY: help demo demo-model test test-base check format native-test native-test-emulated fuzz benchmark clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /	/' | expand -t 14
 
 ENGINE := $(wildcard native/CMakeLists.txt native/include/* native/src/* native/bindings/*)
 
-$(READY): pyproject.toml constraints.txt $(ENGINE)
+# The environment is made in steps, so that nobody waits for torch who does not need it.
+BASE  := $(VENV)/.base
+TRAIN := $(VENV)/.train
+TESTS := $(VENV)/.tests
+READY := $(VENV)/.ready
+
+$(BASE): pyproject.toml constraints.txt $(ENGINE)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "micronet-lm needs Python 3.11 or newer; name one with: make PYTHON=python3.11"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[train,dev]"
+	$(PIP) -e .
 	@touch $@
 
-demo: $(READY)  ## the whole pipeline on the embedded corpus, in minutes: runs/demo
+# By name the package is there already: pip adds what the extras need and does not build the engine
+# again. Most of torch is never imported, so that its modules become byte code when they are: 15 s less.
+$(TRAIN): $(BASE)
+	$(PIP) --no-compile "micronet-lm[train,report]"
+	@touch $@
+
+$(TESTS): $(BASE)
+	$(PIP) "micronet-lm[test]"
+	@touch $@
+
+$(READY): $(BASE)
+	$(PIP) "micronet-lm[train,dev]"
+	@$(BIN)/python -m compileall -q -j 2 $(VENV)/lib >/dev/null || true # in tests, its warnings would be errors
+	@touch $@
+
+demo: $(BASE)  ## a first prediction, then the whole pipeline on the embedded corpus, in minutes: runs/demo
+	@echo 'The model that ships with the package on what follows "Return a new", before anything is trained:'
+	$(BIN)/micronet predict "Return a new"
+	@echo 'Next, what training needs (torch), and a model like that one from text:'
+	@$(MAKE) --no-print-directory VENV=$(VENV) $(TRAIN)
 	$(BIN)/micronet run demo --out runs/demo
 
 demo-model: demo  ## make the packed model anew that ships with the package
 	cp runs/demo/packed/model.safetensors src/micronet_lm/models/demo.safetensors
 
 test: check  ## all checks and tests
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+test-base: $(TESTS)  ## the tests that need no torch; with PYTHON=python3.13 VENV=.venv-3.13 for another Python
+	@! $(BIN)/python -c 'import torch' 2>/dev/null || \
+		{ echo "$(VENV) has torch; name another environment with: make test-base VENV=.venv-base"; exit 1; }
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: $(READY)  ## formatter, linter, strict types, import order
@@ -37,16 +68,29 @@ format: $(READY)  ## put the sources in order
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# Under AddressSanitizer and UBSan, which choose how the compiler optimizes.
+CONFIGURE_TESTS := cmake -S native -DMICRONET_TESTS=ON -DMICRONET_FUZZ=ON -DMICRONET_SANITIZE=ON -DCMAKE_BUILD_TYPE=None
+
 native-test:  ## the native engine's own tests, under AddressSanitizer and UBSan
-	cmake -S native -B build/native-test -DMICRONET_TESTS=ON -DMICRONET_FUZZ=ON -DMICRONET_SANITIZE=ON -DCMAKE_BUILD_TYPE=None
+	$(CONFIGURE_TESTS) -B build/native-test
 	cmake --build build/native-test --parallel 2
 	build/native-test/native_tests
 	build/native-test/fuzz native/fuzz/corpus 20000
 
+native-test-emulated:  ## the same with AVX-512 emulated (libsimde-dev): its kernels on any x86 with AVX2
+	@if echo '#include <simde/x86/avx512.h>' | $(CXX) -E -x c++ - >/dev/null 2>&1; then \
+		$(CONFIGURE_TESTS) -B build/native-emulated -DMICRONET_SIMDE=ON && \
+		cmake --build build/native-emulated --parallel 2 --target native_tests && \
+		build/native-emulated/native_tests; \
+	else \
+		echo "native-test-emulated needs the header simde/x86/avx512.h: apt install libsimde-dev"; \
+		test "$(SIMDE)" = optional; \
+	fi
+
 FUZZ_INPUTS ?= 1000000
 FUZZ_SEED   ?= 1
 fuzz:  ## FUZZ_INPUTS hostile files for the native engine, under the sanitizers (minutes)
-	cmake -S native -B build/native-test -DMICRONET_TESTS=ON -DMICRONET_FUZZ=ON -DMICRONET_SANITIZE=ON -DCMAKE_BUILD_TYPE=None
+	$(CONFIGURE_TESTS) -B build/native-test
 	cmake --build build/native-test --parallel 2 --target fuzz
 	build/native-test/fuzz native/fuzz/corpus $(FUZZ_INPUTS) $(FUZZ_SEED)
 
@@ -56,4 +100,4 @@ benchmark: $(READY)  ## the side-by-side measurements (minutes)
 	$(BIN)/python benchmarks/distillation.py
 
 clean:  ## remove what was made, but no runs and no data
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-base build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -56,6 +56,7 @@ def test_the_first_commands_are_in_the_makefile() -> None:
     assert {"demo", "test"} <= set(targets)
 
 
+@pytest.mark.needs_torch
 def test_every_command_and_the_python(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,7 +14,6 @@ from micronet_lm.runtime.engines import has_native
 from micronet_lm.runtime.native import kernel_sets
 from micronet_lm.runtime.self_test import KernelCheck
 
-needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 needs_native = pytest.mark.skipif(not has_native(), reason="the native engine is not built")
 
 
@@ -75,7 +74,7 @@ def test_broken_kernels_are_one_sentence_and_exit_1(
     assert "BROKEN: ended by SIGILL" in shown.out
 
 
-@needs_torch
+@pytest.mark.needs_torch
 def test_torch_that_dies_is_one_sentence_and_exit_1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -98,7 +97,7 @@ def test_torch_that_dies_is_one_sentence_and_exit_1(
     assert json.loads(shown.out)["torch"] == {"broken": "torch does not work here: SIGILL"}
 
 
-@needs_torch
+@pytest.mark.needs_torch
 def test_products_are_measured_again_when_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(diagnosis, "check_kernels", list)
     file = Path(diagnose()["torch"]["kept_in"])

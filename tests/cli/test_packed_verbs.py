@@ -32,6 +32,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
 
 @pytest.fixture(scope="module")
 def run(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("torch", reason="torch is not installed")
     out = tmp_path_factory.mktemp("runs") / "tiny"
     assert main(["train", "demo", "--out", str(out), "--corpus", str(corpus.path), *TINY]) == 0
     return out

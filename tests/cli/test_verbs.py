@@ -32,6 +32,7 @@ def built(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Corpus:
 
 @pytest.fixture(scope="module")
 def run(built: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("torch", reason="torch is not installed")
     out = tmp_path_factory.mktemp("runs") / "tiny"
     assert main(["train", "demo", "--out", str(out), "--corpus", str(built.path), *TINY]) == 0
     return out
@@ -47,6 +48,7 @@ def fails(words: Sequence[str], capsys: pytest.CaptureFixture[str]) -> tuple[int
     return code, said.err
 
 
+@pytest.mark.needs_torch
 def test_train_prints_one_json_object(
     built: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -68,6 +70,7 @@ def test_a_finished_run_is_not_trained_again(
     assert (run / "last.safetensors").stat().st_mtime_ns == before
 
 
+@pytest.mark.needs_torch
 def test_train_builds_the_corpus_of_the_recipe(
     text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -98,6 +101,7 @@ def test_evaluate_reports_the_contract(run: Path, capsys: pytest.CaptureFixture[
     assert "perplexity" in capsys.readouterr().out
 
 
+@pytest.mark.needs_torch
 def test_resuming_with_more_steps(
     built: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -110,6 +114,7 @@ def test_resuming_with_more_steps(
     assert "holds a run with another model.embedding_widths, model.width" in capsys.readouterr().err
 
 
+@pytest.mark.needs_torch
 def test_mistakes_of_the_command_line_exit_with_2(
     built: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -172,6 +177,7 @@ def test_work_that_fails_exits_with_1(
     assert "holds a run with another train.seed" in sentence
 
 
+@pytest.mark.needs_torch
 def test_a_folder_that_cannot_be_written(
     built: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -192,6 +198,7 @@ def test_help_has_an_example_for_every_verb(capsys: pytest.CaptureFixture[str]) 
         assert f"micronet {' '.join(words)}" in capsys.readouterr().out.split("example")[1]
 
 
+@pytest.mark.needs_torch
 def test_a_runs_own_corpus_must_be_the_recipes(
     text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -206,6 +213,7 @@ def test_a_runs_own_corpus_must_be_the_recipes(
     assert main([*words, "--corpus.source", str(text)]) == 0
 
 
+@pytest.mark.needs_torch
 def test_a_run_does_not_go_on_with_another_corpus(
     text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

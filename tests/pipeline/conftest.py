@@ -68,6 +68,7 @@ def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def finished(recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A pipeline that ran to its end without any interruption; tests only read it."""
+    pytest.importorskip("torch", reason="torch is not installed")
     from micronet_lm.cli.main import main
 
     out = tmp_path_factory.mktemp("pipelines") / "finished"

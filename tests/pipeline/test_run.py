@@ -16,6 +16,8 @@ from safetensors.numpy import load_file
 from micronet_lm.cli.main import main
 from micronet_lm.files import locked
 
+pytestmark = pytest.mark.needs_torch  # every test runs the verb `run`
+
 STAGES = ["corpus", "teacher", "soft-labels", "student", "sensitivity", "prune", "search-cache"]
 STAGES += ["quantize", "pack", "account", "report"]
 KILLING = Path(__file__).with_name("killing.py")

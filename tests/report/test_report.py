@@ -76,6 +76,7 @@ def test_the_report_of_a_run(finished: Path, tmp_path: Path) -> None:
     assert f"<b>{record['test_perplexity']:,.2f}</b>" in page
 
 
+@pytest.mark.needs_torch
 def test_what_is_no_pipeline_and_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(tmp_path)]) == 1
     assert "is neither a pipeline nor a run" in capsys.readouterr().err
