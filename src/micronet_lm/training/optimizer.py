@@ -5,50 +5,80 @@ from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
+from torch.optim.adamw import adamw
 
 from micronet_lm.config import TrainConfig
 
 
 class Optimizer:
-    """AdamW over a model's parameters, with the gradient clipped before each step."""
+    """AdamW over a model's parameters, with the gradient clipped before each step.
+
+    It calls torch's fused kernel by its function: the first object of a class of `torch.optim`
+    imports torch's compiler, which takes longer than training something small.
+    """
 
     def __init__(self, model: nn.Module, config: TrainConfig) -> None:
+        self._config = config
         self._names = {parameter: name for name, parameter in model.named_parameters()}
-        self._clip = config.clip
-        decayed = [p for n, p in model.named_parameters() if p.ndim > 1 and "positions" not in n]
-        chosen = set(decayed)
-        spared = [p for p in model.parameters() if p not in chosen]
-        self._adam = torch.optim.AdamW(
-            [
-                {"params": decayed, "weight_decay": config.weight_decay},
-                {"params": spared, "weight_decay": 0.0},
-            ],
-            lr=config.learning_rate,
-            betas=(config.beta1, config.beta2),
-            fused=True,
-        )
+        decayed = {p for n, p in model.named_parameters() if p.ndim > 1 and "positions" not in n}
+        self._groups = [
+            ([p for p in self._names if p in decayed], config.weight_decay),
+            ([p for p in self._names if p not in decayed], 0.0),
+        ]
+        self._state: dict[nn.Parameter, dict[str, Tensor]] = {}
 
     def step(self, learning_rate: float) -> float:
         """Clip, move the weights, forget the gradients; return the gradient's norm before.
 
         When the norm is not finite the weights stay as they are.
         """
-        limit = self._clip or float("inf")
+        limit = self._config.clip or float("inf")
         norm = float(nn.utils.clip_grad_norm_(list(self._names), limit))
         if not math.isfinite(norm):
             return norm
-        for group in self._adam.param_groups:
-            group["lr"] = learning_rate
-        self._adam.step()
-        self._adam.zero_grad()
+        for parameters, weight_decay in self._groups:
+            self._move([p for p in parameters if p.grad is not None], learning_rate, weight_decay)
+        for parameter in self._names:
+            parameter.grad = None
         return norm
+
+    @torch.no_grad()
+    def _move(
+        self, parameters: list[nn.Parameter], learning_rate: float, weight_decay: float
+    ) -> None:
+        states = [self._state_of(parameter) for parameter in parameters]
+        adamw(
+            [*parameters],
+            [parameter.grad for parameter in parameters if parameter.grad is not None],
+            [state["exp_avg"] for state in states],
+            [state["exp_avg_sq"] for state in states],
+            [],
+            [state["step"] for state in states],
+            fused=True,
+            amsgrad=False,
+            maximize=False,
+            beta1=self._config.beta1,
+            beta2=self._config.beta2,
+            lr=learning_rate,
+            weight_decay=weight_decay,
+            eps=1e-8,
+        )
+
+    def _state_of(self, parameter: nn.Parameter) -> dict[str, Tensor]:
+        if parameter not in self._state:
+            self._state[parameter] = {
+                "step": torch.zeros((), device=parameter.device),
+                "exp_avg": torch.zeros_like(parameter),
+                "exp_avg_sq": torch.zeros_like(parameter),
+            }
+        return self._state[parameter]
 
     def tensors(self) -> dict[str, Tensor]:
         """Return Adam's means as `kind.parameter`."""
         return {
             f"{kind}.{name}": value
             for parameter, name in self._names.items()
-            for kind, value in self._adam.state[parameter].items()
+            for kind, value in self._state.get(parameter, {}).items()
         }
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
@@ -56,4 +86,4 @@ class Optimizer:
         for full, value in tensors.items():
             kind, _, name = full.partition(".")
             parameter = next(p for p, n in self._names.items() if n == name)
-            self._adam.state[parameter][kind] = value.to(parameter.device)
+            self._state.setdefault(parameter, {})[kind] = value.to(parameter.device)
