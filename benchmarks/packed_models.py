@@ -4,10 +4,9 @@ from pathlib import Path
 
 import torch
 
-from micronet_lm.accounting.target import CODE_PLACES
 from micronet_lm.artifact import read_packed, write_packed
 from micronet_lm.artifact.random_model import Choice, random_model
-from micronet_lm.config import CacheConfig, load_recipe
+from micronet_lm.config import CODE_PLACES, CacheConfig, load_recipe
 from micronet_lm.model import LanguageModel
 
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from micronet_lm.accounting import (
     PAPER,
-    Place,
     Plan,
     Rows,
     Rules,
@@ -24,7 +23,7 @@ from micronet_lm.accounting import (
 )
 from micronet_lm.accounting.formulas import shorter, tree_adds
 from micronet_lm.accounting.rules import REASONS
-from micronet_lm.config import load_recipe
+from micronet_lm.config import Place, load_recipe
 from micronet_lm.errors import UsageError
 
 L, H, D, K, C, N = 8, 8, 256, 24, 97, 3000

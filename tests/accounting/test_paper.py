@@ -6,9 +6,9 @@ import pytest
 
 from micronet_lm.accounting import PAPER, Plan, Target, carry_out, count, describe
 from micronet_lm.accounting.formulas import at_bits, score
-from micronet_lm.accounting.layout import PRUNABLE, slots
 from micronet_lm.accounting.planned import evenly
 from micronet_lm.config import load_recipe
+from micronet_lm.layout import PRUNABLE, slots
 
 
 def student(**keys: int) -> Target:

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from tests.accounting.test_runs import RECIPE, SHARES, write
 
-from micronet_lm.accounting import Account, Place, Row, challenge, count, examine
-from micronet_lm.accounting.layout import slots
+from micronet_lm.accounting import Account, Row, challenge, count, examine
 from micronet_lm.accounting.memory import state
-from micronet_lm.accounting.widths import bits_of, widths
-from micronet_lm.config import QuantizeConfig, Recipe, merge_recipe
+from micronet_lm.config import Place, QuantizeConfig, Recipe, merge_recipe
 from micronet_lm.errors import RunError
+from micronet_lm.layout import bits_of, slots, widths
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 

@@ -8,9 +8,9 @@ import torch
 from tests.model.reference_arithmetic import Reference
 from torch import Tensor
 
-from micronet_lm.accounting.widths import widths
 from micronet_lm.compression.calibration import calibrate
 from micronet_lm.config import CacheConfig, ModelConfig, Place, QuantizeConfig
+from micronet_lm.layout import widths
 from micronet_lm.model import LanguageModel
 from micronet_lm.model.integers import state_of_stored, stored_tensors
 from micronet_lm.model.quantizers import Scheme

@@ -6,14 +6,13 @@ from micronet_lm.accounting.planned import Plan, carry_out
 from micronet_lm.accounting.rows import Account, Difference, Row
 from micronet_lm.accounting.rules import PAPER, Rules, Step, challenge, choose_rules
 from micronet_lm.accounting.runs import examine
-from micronet_lm.accounting.target import Matrix, Place, Rows, Target
+from micronet_lm.accounting.target import Matrix, Rows, Target
 
 __all__ = [
     "PAPER",
     "Account",
     "Difference",
     "Matrix",
-    "Place",
     "Plan",
     "Row",
     "Rows",

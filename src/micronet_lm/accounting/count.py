@@ -12,7 +12,8 @@ from micronet_lm.accounting import formulas
 from micronet_lm.accounting.pieces import Pieces
 from micronet_lm.accounting.rows import ZERO, Account, Difference, Label, Row
 from micronet_lm.accounting.rules import PAPER, Rules, Step, check_rules
-from micronet_lm.accounting.target import Place, Rows, Target
+from micronet_lm.accounting.target import Rows, Target
+from micronet_lm.config import Place
 
 
 def count(target: Target, rules: Rules = PAPER) -> Account:

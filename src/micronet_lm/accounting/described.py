@@ -1,10 +1,10 @@
 """A target from a recipe alone: the shape says everything, because nothing is trained yet."""
 
-from micronet_lm.accounting.layout import slots
 from micronet_lm.accounting.planned import evenly
 from micronet_lm.accounting.target import Target
 from micronet_lm.config import ModelConfig, Recipe
 from micronet_lm.errors import ConfigError, UsageError
+from micronet_lm.layout import slots
 
 PAPER_BINS = (267_735, (3_500, 25_000))
 """Vocabulary and cutoffs that the paper's shares belong to."""

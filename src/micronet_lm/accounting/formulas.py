@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, ParamSpec
 
-from micronet_lm.accounting.target import FULL, Rows
+from micronet_lm.accounting.target import Rows
+from micronet_lm.config import FULL
 
 STORAGE_BASELINE = 159_000_000
 """32-bit parameters of the challenge's baseline."""

@@ -7,7 +7,8 @@ moment besides weights and state. A moment is listed with all that is still need
 from dataclasses import dataclass
 from fractions import Fraction
 
-from micronet_lm.accounting.target import FULL, Place, Target
+from micronet_lm.accounting.target import Target
+from micronet_lm.config import FULL, Place
 
 
 @dataclass(frozen=True, kw_only=True)

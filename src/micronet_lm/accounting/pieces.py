@@ -10,7 +10,8 @@ from fractions import Fraction
 from micronet_lm.accounting import formulas
 from micronet_lm.accounting.rows import ZERO, Label, Row
 from micronet_lm.accounting.rules import FREE_BITS, Rules, Step
-from micronet_lm.accounting.target import FULL, Matrix, Place, Rows, Target
+from micronet_lm.accounting.target import Matrix, Rows, Target
+from micronet_lm.config import FULL, Place
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from micronet_lm.accounting.layout import EMBEDDINGS, PRUNABLE, Role, Slot, slots
-from micronet_lm.accounting.target import FULL, Matrix, Rows, Target
-from micronet_lm.config import PLACEMENTS
+from micronet_lm.accounting.target import Matrix, Rows, Target
+from micronet_lm.config import FULL, PLACEMENTS
 from micronet_lm.errors import UsageError
+from micronet_lm.layout import EMBEDDINGS, PRUNABLE, Role, Slot, slots
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
-from micronet_lm.accounting.target import FULL, Target
+from micronet_lm.accounting.target import Target
+from micronet_lm.config import FULL
 from micronet_lm.errors import UsageError
 
 

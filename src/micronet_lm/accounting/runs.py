@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from micronet_lm.accounting.described import check_shares
-from micronet_lm.accounting.layout import Slot, slots
-from micronet_lm.accounting.target import FULL, Matrix, Place, Rows, Target
-from micronet_lm.accounting.widths import bias_bits_of, bits_of, usual_bits
-from micronet_lm.config import ModelConfig, QuantizeConfig, Recipe, parse_recipe
+from micronet_lm.accounting.target import Matrix, Rows, Target, usual_bits
+from micronet_lm.config import FULL, ModelConfig, Place, QuantizeConfig, Recipe, parse_recipe
 from micronet_lm.errors import ConfigError, RunError
+from micronet_lm.layout import Slot, bias_bits_of, bits_of, slots
 
 PREFIX = "model."
 """Leads the names of a model's tensors in a checkpoint."""

@@ -10,7 +10,8 @@ from micronet_lm.accounting.formulas import FORMULAS, OPERATIONS_BASELINE, STORA
 from micronet_lm.accounting.memory import state, transient
 from micronet_lm.accounting.rows import ZERO, Account, Row
 from micronet_lm.accounting.rules import REASONS
-from micronet_lm.accounting.target import FULL, Target
+from micronet_lm.accounting.target import Target
+from micronet_lm.config import FULL
 
 
 @dataclass(frozen=True, kw_only=True)

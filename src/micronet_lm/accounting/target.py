@@ -5,14 +5,12 @@ is all that the counting sees: the shape, the cache, where every matrix has its 
 how many bits, and which activations are quantized.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from micronet_lm.accounting.layout import vectors
-from micronet_lm.config import CODE_PLACES, TEXT_PLACES, ModelConfig, Place
-from micronet_lm.config.quantization import FULL
-
-__all__ = ["CODE_PLACES", "FULL", "TEXT_PLACES", "Matrix", "Place", "Rows", "Target"]
+from micronet_lm.config import FULL, ModelConfig, Place
+from micronet_lm.layout import Role, slots, vectors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,3 +107,22 @@ class Target:
     def quantizers(self, place: Place) -> int:
         """How many activation quantizers there are at a place, over all layers."""
         return self.shape.quantizers(place) if place in self.places else 0
+
+
+def usual_bits(
+    shape: ModelConfig, matrices: Mapping[str, Matrix], activation_bits: int | None
+) -> int:
+    """The one width that rules `paper` charge everything at: that of most of the layers' weights.
+
+    Where the layers are floats it is the most frequent one elsewhere, or that of the activations,
+    which are none where nothing is quantized. A run and its packed file agree on it, because both
+    ask for what they hold and not for what a recipe says.
+    """
+    layers: Counter[int] = Counter()
+    others: Counter[int] = Counter()
+    for slot in slots(shape):
+        matrix = matrices[slot.name]
+        if matrix.bits < FULL:
+            (layers if slot.role is Role.LAYER else others)[matrix.bits] += matrix.size
+    usual = (layers or others).most_common(1)
+    return usual[0][0] if usual else activation_bits or FULL

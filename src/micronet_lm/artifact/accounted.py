@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 from micronet_lm.accounting.described import check_shares
-from micronet_lm.accounting.layout import slots
 from micronet_lm.accounting.runs import measured
-from micronet_lm.accounting.target import FULL, Matrix, Target
-from micronet_lm.accounting.widths import usual_bits
+from micronet_lm.accounting.target import Matrix, Target, usual_bits
 from micronet_lm.artifact.container import Container
 from micronet_lm.artifact.packed_model import PackedModel
+from micronet_lm.config import FULL
+from micronet_lm.layout import slots
 
 UNCOUNTED = frozenset({"vocabulary"})
 """Tensors of a file that the challenge does not count: inference by ids does without."""

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from micronet_lm.accounting.target import FULL
 from micronet_lm.artifact.packed_model import PackedModel, Weights
+from micronet_lm.config import FULL
 
 PARTS = {
     "embedding.tables": "tables",

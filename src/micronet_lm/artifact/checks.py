@@ -2,13 +2,12 @@
 
 import numpy as np
 
-from micronet_lm.accounting.target import FULL
 from micronet_lm.artifact.bits import largest
 from micronet_lm.artifact.metadata import BITS, LARGEST_CACHE, refuse, short
-from micronet_lm.artifact.names import norm_names, tensor_shapes
 from micronet_lm.artifact.packed_model import CacheParameters, Floats, PackedModel, Weights
 from micronet_lm.artifact.steps import are_steps
-from micronet_lm.config import Place
+from micronet_lm.config import FULL, Place
+from micronet_lm.layout import norm_names, tensor_shapes
 
 
 def check_model(model: PackedModel) -> None:

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NoReturn
 
-from micronet_lm.accounting.target import FULL
-from micronet_lm.artifact.names import norm_names, tensor_shapes
 from micronet_lm.artifact.packed_model import PackedModel, Weights
-from micronet_lm.config import ModelConfig
+from micronet_lm.config import FULL, ModelConfig
 from micronet_lm.corpus.tokenizers import TOKENIZERS
 from micronet_lm.errors import ArtifactError
+from micronet_lm.layout import norm_names, tensor_shapes
 
 FORMAT = 1
 """The number of the format; another one is refused."""

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from micronet_lm.accounting.target import FULL
-from micronet_lm.config import ModelConfig, Place
+from micronet_lm.config import FULL, ModelConfig, Place
 
 Floats = NDArray[np.float32]
 

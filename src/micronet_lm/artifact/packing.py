@@ -18,16 +18,15 @@ from micronet_lm.accounting.runs import (
     run_corpus,
     run_recipe,
 )
-from micronet_lm.accounting.widths import widths
 from micronet_lm.artifact.accounted import target_of
 from micronet_lm.artifact.card import known_perplexity, make_card
-from micronet_lm.artifact.names import is_norm, tensor_shapes
 from micronet_lm.artifact.packed_model import CacheParameters, Floats, PackedModel, Weights
 from micronet_lm.artifact.writer import write_packed
 from micronet_lm.config import Place, Recipe
 from micronet_lm.corpus import Corpus
 from micronet_lm.corpus.store import open_known
 from micronet_lm.errors import RunError
+from micronet_lm.layout import is_norm, tensor_shapes, widths
 
 Checkpoint = Literal["best", "last"]
 

@@ -11,12 +11,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from micronet_lm.accounting.layout import PRUNABLE, Role, Slot, slots
-from micronet_lm.accounting.target import FULL
-from micronet_lm.artifact.names import norm_names
 from micronet_lm.artifact.packed_model import CacheParameters, Floats, PackedModel, Weights
 from micronet_lm.artifact.steps import quantized, steps_of
-from micronet_lm.config import ModelConfig, Place
+from micronet_lm.config import FULL, ModelConfig, Place
+from micronet_lm.layout import PRUNABLE, Role, Slot, norm_names, slots
 
 TABLE_SIZE = 0.05
 """Standard deviation of the tables' weights; logits then have one of about 3."""

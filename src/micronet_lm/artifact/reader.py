@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from micronet_lm.accounting.target import FULL
 from micronet_lm.artifact.bits import loose_bits, packed_size, unpack_integers, unpack_mask
 from micronet_lm.artifact.checks import check_model
 from micronet_lm.artifact.container import Container, open_container
@@ -20,10 +19,10 @@ from micronet_lm.artifact.metadata import (
     refuse,
     short,
 )
-from micronet_lm.artifact.names import is_norm
 from micronet_lm.artifact.packed_model import CacheParameters, PackedModel, Weights
-from micronet_lm.config import Place
+from micronet_lm.config import FULL, Place
 from micronet_lm.errors import ArtifactError
+from micronet_lm.layout import is_norm
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

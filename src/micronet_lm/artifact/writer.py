@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
-from micronet_lm.accounting.target import FULL
 from micronet_lm.artifact.bits import pack_integers, pack_mask
 from micronet_lm.artifact.checks import check_model
 from micronet_lm.artifact.metadata import from_json, to_json
 from micronet_lm.artifact.packed_model import PackedModel, Weights
+from micronet_lm.config import FULL
 from micronet_lm.errors import ArtifactError
 from micronet_lm.files import replacing
 

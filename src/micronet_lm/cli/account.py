@@ -11,14 +11,13 @@ from micronet_lm.accounting.described import known_shares
 from micronet_lm.accounting.figure import check_form, plot
 from micronet_lm.accounting.runs import check_run, counted_shares, run_recipe
 from micronet_lm.accounting.summary import as_json, formulas_as_json
-from micronet_lm.accounting.target import FULL
 from micronet_lm.artifact import read_packed
 from micronet_lm.artifact.accounted import target_of
 from micronet_lm.artifact.card import card_shares
 from micronet_lm.artifact.packing import corpus_of_run
 from micronet_lm.cli.account_tables import print_account, print_formulas
 from micronet_lm.cli.parsers import Noted, add_parser, refuse_options
-from micronet_lm.config import PLACEMENTS, Recipe, load_recipe, merge_recipe, preset_names
+from micronet_lm.config import FULL, PLACEMENTS, Recipe, load_recipe, merge_recipe, preset_names
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import ConfigError, CorpusError, UsageError
 

@@ -9,7 +9,8 @@ from micronet_lm.accounting import Account, differences
 from micronet_lm.accounting.formulas import FORMULAS
 from micronet_lm.accounting.memory import state, transient
 from micronet_lm.accounting.summary import Group, as_group, factors, grouped, summed
-from micronet_lm.accounting.target import FULL, Target
+from micronet_lm.accounting.target import Target
+from micronet_lm.config import FULL
 
 _COLUMNS = ("storage", "multiplies", "adds", "other", "bits", "density")
 

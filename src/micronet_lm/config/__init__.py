@@ -14,7 +14,7 @@ from micronet_lm.config.loading import (
 )
 from micronet_lm.config.overrides import split_overrides
 from micronet_lm.config.places import CODE_PLACES, PLACEMENTS, TEXT_PLACES, Place
-from micronet_lm.config.quantization import QuantizeConfig
+from micronet_lm.config.quantization import FULL, QuantizeConfig
 from micronet_lm.config.reference import describe_keys
 from micronet_lm.config.sections import (
     CacheConfig,
@@ -31,6 +31,7 @@ from micronet_lm.config.sections import (
 
 __all__ = [
     "CODE_PLACES",
+    "FULL",
     "PLACEMENTS",
     "TEXT_PLACES",
     "CacheConfig",

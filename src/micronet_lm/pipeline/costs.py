@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from micronet_lm.accounting import describe
-from micronet_lm.accounting.layout import Role, slots
 from micronet_lm.config import Recipe, merge_recipe
 from micronet_lm.corpus.tokenizers import tokenizer
 from micronet_lm.errors import RunError
+from micronet_lm.layout import Role, slots
 from micronet_lm.pipeline.facts import Facts
 from micronet_lm.pipeline.recipes import Recipes
 from micronet_lm.pipeline.speed import Speed, speed_of

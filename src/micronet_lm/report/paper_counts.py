@@ -3,8 +3,8 @@
 from fractions import Fraction
 
 from micronet_lm.accounting import Plan, Target, carry_out, count, describe
-from micronet_lm.accounting.layout import PRUNABLE, Role, slots
 from micronet_lm.config import merge_recipe
+from micronet_lm.layout import PRUNABLE, Role, slots
 from micronet_lm.pipeline import Recipes, take_apart
 from micronet_lm.pipeline.stages import MODELS
 

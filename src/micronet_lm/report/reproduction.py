@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from micronet_lm.accounting.target import FULL
+from micronet_lm.config import FULL
 from micronet_lm.pipeline import Site, Sources, Stage, State, stages_of, take_apart
 from micronet_lm.pipeline.stages import MODELS
 from micronet_lm.report.paper_counts import paper_count

@@ -1,7 +1,7 @@
 """From a recipe to the way in which its model is quantized."""
 
-from micronet_lm.accounting.widths import widths
 from micronet_lm.config import Recipe
+from micronet_lm.layout import widths
 from micronet_lm.model import LanguageModel
 from micronet_lm.model.quantizers import Scheme
 

@@ -3,13 +3,10 @@
 Everything that writes, reads or counts integers asks here.
 """
 
-from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from micronet_lm.accounting.layout import EMBEDDINGS, Role, Slot, slots
-from micronet_lm.accounting.target import FULL, Matrix
-from micronet_lm.config import ModelConfig, QuantizeConfig
+from micronet_lm.config import FULL, ModelConfig, QuantizeConfig
+from micronet_lm.layout.slots import EMBEDDINGS, Role, Slot, slots
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,22 +54,3 @@ def widths(config: QuantizeConfig, shape: ModelConfig) -> dict[str, Width]:
         if slot.bias and bias_bits < FULL:
             found[slot.bias] = Width(bits=bias_bits, steps=1)
     return found
-
-
-def usual_bits(
-    shape: ModelConfig, matrices: Mapping[str, Matrix], activation_bits: int | None
-) -> int:
-    """The one width that rules `paper` charge everything at: that of most of the layers' weights.
-
-    Where the layers are floats it is the most frequent one elsewhere, or that of the activations,
-    which are none where nothing is quantized. A run and its packed file agree on it, because both
-    ask for what they hold and not for what a recipe says.
-    """
-    layers: Counter[int] = Counter()
-    others: Counter[int] = Counter()
-    for slot in slots(shape):
-        matrix = matrices[slot.name]
-        if matrix.bits < FULL:
-            (layers if slot.role is Role.LAYER else others)[matrix.bits] += matrix.size
-    usual = (layers or others).most_common(1)
-    return usual[0][0] if usual else activation_bits or FULL

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from micronet_lm.accounting.layout import slots
 from micronet_lm.config import ModelConfig
+from micronet_lm.layout.slots import slots
 
 NORMS = ("attention_norm", "ffn_norm")
 """The LayerNorms of a block; their values always stay dense and in 32 bits."""

@@ -1,0 +1,25 @@
+"""What a model of a given shape holds: matrices, names of tensors, bits; never torch.
+
+Whoever builds, trains, counts or packs a model asks here, so that all mean the same.
+"""
+
+from micronet_lm.layout.names import is_norm, norm_names, tensor_shapes
+from micronet_lm.layout.slots import EMBEDDINGS, PRUNABLE, Role, Slot, slots, vectors
+from micronet_lm.layout.widths import Width, bias_bits_of, bits_of, step_count, widths
+
+__all__ = [
+    "EMBEDDINGS",
+    "PRUNABLE",
+    "Role",
+    "Slot",
+    "Width",
+    "bias_bits_of",
+    "bits_of",
+    "is_norm",
+    "norm_names",
+    "slots",
+    "step_count",
+    "tensor_shapes",
+    "vectors",
+    "widths",
+]
