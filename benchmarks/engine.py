@@ -33,7 +33,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from micronet_lm.accounting.described import PAPER_BINS, PAPER_SHARES
+from micronet_lm.accounting.recipe_target import PAPER_BINS, PAPER_SHARES
 from micronet_lm.model import LanguageModel, Memory, StreamState
 from micronet_lm.runtime.native import NativeEngine
 from micronet_lm.training import evaluate

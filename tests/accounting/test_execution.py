@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from micronet_lm.accounting import PAPER, Account, Target, challenge, count
 from micronet_lm.accounting.execution import Past, predict
-from micronet_lm.accounting.runs import measured
+from micronet_lm.accounting.run_target import measured
 from micronet_lm.config import CacheConfig, ModelConfig
 from micronet_lm.layout import slots
 from micronet_lm.model import LanguageModel

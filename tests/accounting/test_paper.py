@@ -5,8 +5,8 @@ from fractions import Fraction
 import pytest
 
 from micronet_lm.accounting import PAPER, Plan, Target, carry_out, count, describe
+from micronet_lm.accounting.compression_plan import evenly
 from micronet_lm.accounting.formulas import at_bits, score
-from micronet_lm.accounting.planned import evenly
 from micronet_lm.config import load_recipe
 from micronet_lm.layout import PRUNABLE, slots
 

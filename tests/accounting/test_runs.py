@@ -9,10 +9,10 @@ import pytest
 from safetensors.numpy import save_file
 
 from micronet_lm.accounting import challenge, count, describe, examine
-from micronet_lm.accounting.runs import is_run, run_corpus, run_recipe
 from micronet_lm.config import Recipe, dump_recipe, parse_recipe
 from micronet_lm.errors import RunError, UsageError
 from micronet_lm.layout import slots
+from micronet_lm.runs import is_run, run_corpus, run_recipe
 
 RECIPE = parse_recipe(
     {

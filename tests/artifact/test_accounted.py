@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.artifact.conftest import SHAPE
 
 from micronet_lm.accounting import challenge, count
-from micronet_lm.accounting.described import describe
+from micronet_lm.accounting.recipe_target import describe
 from micronet_lm.artifact import PackedModel, open_packed
 from micronet_lm.artifact.accounted import UNCOUNTED, part_bytes, stored_bits, target_of
 from micronet_lm.artifact.anatomy import by_part, left_in_fp32, pieces

@@ -7,13 +7,14 @@ import pytest
 import torch
 
 from micronet_lm.accounting import PAPER, challenge, count, examine
-from micronet_lm.accounting.runs import counted_shares, run_recipe
+from micronet_lm.accounting.run_target import counted_shares
 from micronet_lm.artifact import read_packed
 from micronet_lm.artifact.accounted import target_of
 from micronet_lm.artifact.packing import corpus_of_run, model_of_run, pack_run
 from micronet_lm.cli.main import main
 from micronet_lm.corpus import Corpus, build_corpus
 from micronet_lm.errors import RunError
+from micronet_lm.runs import run_recipe
 from micronet_lm.runtime.evaluation import evaluate_engine
 from micronet_lm.runtime.reference import NumpyEngine
 from micronet_lm.training import Run, evaluate

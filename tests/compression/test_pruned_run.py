@@ -18,10 +18,10 @@ from micronet_lm.compression import write_soft_labels
 from micronet_lm.compression.allocation import by_slope
 from micronet_lm.compression.gradual_pruning import GradualPruning, cubic_sparsity
 from micronet_lm.compression.magnitude import model_sparsity, prunable, removed
-from micronet_lm.compression.pruned_run import FILE
 from micronet_lm.compression.sensitivity import load_sensitivity
 from micronet_lm.corpus import Corpus, build_corpus
 from micronet_lm.model import LanguageModel
+from micronet_lm.runs.files import PRUNING
 from micronet_lm.training import Batch, Plugin, Run, evaluate, perplexity, train
 from micronet_lm.training.checkpoint import read_checkpoint
 from micronet_lm.training.metrics import read_metrics
@@ -128,7 +128,7 @@ def test_the_verb_prunes_gradually(
     run = Run.open(out)
     model = run.model()
     assert model_sparsity(model) == pytest.approx(0.5, abs=1e-3)  # rounded in tiny matrices
-    plan = json.loads((out / FILE).read_text())
+    plan = json.loads((out / PRUNING).read_text())
     sizes = {name: matrix.numel() for name, matrix in prunable(model).items()}
     mean = sum(sizes[n] * p["final"] for n, p in plan["matrices"].items()) / sum(sizes.values())
     assert mean == pytest.approx(0.5, abs=1e-4)

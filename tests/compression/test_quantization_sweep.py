@@ -11,7 +11,7 @@ from tests.training.conftest import tiny_recipe
 from tests.training.test_processes import train_lines
 
 from micronet_lm.accounting import challenge, count, examine
-from micronet_lm.accounting.runs import counted_shares
+from micronet_lm.accounting.run_target import counted_shares
 from micronet_lm.cli.main import main
 from micronet_lm.compression import divergence, write_soft_labels
 from micronet_lm.compression.divergence import mean_divergence

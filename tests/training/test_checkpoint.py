@@ -8,7 +8,8 @@ import torch
 from safetensors.torch import save_file
 
 from micronet_lm.errors import RunError
-from micronet_lm.training.checkpoint import Progress, read_checkpoint, write_checkpoint
+from micronet_lm.runs import Progress
+from micronet_lm.training.checkpoint import read_checkpoint, write_checkpoint
 
 
 def test_tensors_and_progress_come_back_to_the_bit(tmp_path: Path) -> None:

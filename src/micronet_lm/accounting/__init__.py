@@ -1,11 +1,11 @@
 """Storage, operations and score of a model, exactly; rules `paper` and `challenge`; never torch."""
 
+from micronet_lm.accounting.compression_plan import Plan, carry_out
 from micronet_lm.accounting.count import count, differences
-from micronet_lm.accounting.described import describe
-from micronet_lm.accounting.planned import Plan, carry_out
+from micronet_lm.accounting.recipe_target import describe
 from micronet_lm.accounting.rows import Account, Difference, Row
 from micronet_lm.accounting.rules import PAPER, Rules, Step, challenge, choose_rules
-from micronet_lm.accounting.runs import examine
+from micronet_lm.accounting.run_target import examine
 from micronet_lm.accounting.target import Matrix, Rows, Target
 
 __all__ = [

@@ -1,8 +1,8 @@
 """What is counted: a plain description of a model, wherever it comes from.
 
-It is made from a recipe (`described`), from a run's checkpoint (`runs`) or from a packed file, and
-is all that the counting sees: the shape, the cache, where every matrix has its non-zeros and at
-how many bits, and which activations are quantized.
+It is made from a recipe (`recipe_target`), from a run's checkpoint (`run_target`) or from a packed
+file, and is all that the counting sees: the shape, the cache, where every matrix has its non-zeros
+and at how many bits, and which activations are quantized.
 """
 
 from collections import Counter

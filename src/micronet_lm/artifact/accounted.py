@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from micronet_lm.accounting.described import check_shares
-from micronet_lm.accounting.runs import measured
+from micronet_lm.accounting.recipe_target import check_shares
+from micronet_lm.accounting.run_target import measured
 from micronet_lm.accounting.target import Matrix, Target, usual_bits
 from micronet_lm.artifact.container import Container
 from micronet_lm.artifact.packed_model import PackedModel

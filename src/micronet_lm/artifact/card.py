@@ -1,11 +1,8 @@
 """The model card: what a packed model is, where it comes from, what it costs. Plain JSON values."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-from safetensors import SafetensorError, safe_open
 
 import micronet_lm
 from micronet_lm.accounting import PAPER, Target, challenge, count
@@ -15,6 +12,7 @@ from micronet_lm.config import ModelConfig, Recipe
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import ArtifactError
 from micronet_lm.evaluation import perplexity
+from micronet_lm.runs import open_checkpoint
 
 _TRAINING = ("steps", "batch", "window", "learning_rate", "seed")
 """What a card says of the training; all the rest is in the run."""
@@ -65,12 +63,9 @@ def card_shares(card: Mapping[str, Any], shape: ModelConfig) -> tuple[int, ...] 
 
 def known_perplexity(checkpoint: Path) -> dict[str, float]:
     """The validation perplexity that a checkpoint's model was chosen for, if it says one."""
-    try:
-        with safe_open(checkpoint, framework="numpy") as file:
-            loss = json.loads((file.metadata() or {})["progress"])["best_loss"]
-        return {} if loss is None else {"valid": perplexity(float(loss))}
-    except (SafetensorError, OSError, KeyError, ValueError, TypeError):
-        return {}
+    with open_checkpoint(checkpoint) as reader:
+        loss = reader.progress.best_loss
+    return {} if loss is None else {"valid": perplexity(loss)}
 
 
 def _essentials(recipe: Recipe) -> dict[str, Any]:

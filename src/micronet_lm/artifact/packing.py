@@ -4,20 +4,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
 
-from micronet_lm.accounting.runs import (
-    PREFIX,
-    check_run,
-    checkpoint_file,
-    counted_shares,
-    run_corpus,
-    run_recipe,
-)
+from micronet_lm.accounting.run_target import counted_shares
 from micronet_lm.artifact.accounted import target_of
 from micronet_lm.artifact.card import known_perplexity, make_card
 from micronet_lm.artifact.packed_model import CacheParameters, Floats, PackedModel, Weights
@@ -27,11 +17,19 @@ from micronet_lm.corpus import Corpus
 from micronet_lm.corpus.store import open_known
 from micronet_lm.errors import RunError
 from micronet_lm.layout import is_norm, tensor_shapes, widths
+from micronet_lm.runs import (
+    PREFIX,
+    CheckpointReader,
+    Which,
+    check_run,
+    checkpoint_file,
+    open_checkpoint,
+    run_corpus,
+    run_recipe,
+)
 
-Checkpoint = Literal["best", "last"]
 
-
-def model_of_run(path: Path, corpus: Corpus | None, checkpoint: Checkpoint = "best") -> PackedModel:
+def model_of_run(path: Path, corpus: Corpus | None, checkpoint: Which = "best") -> PackedModel:
     """Read a run's checkpoint; the words are those of its corpus, none where that is not given."""
     check_run(path)
     recipe = run_recipe(path)
@@ -41,14 +39,10 @@ def model_of_run(path: Path, corpus: Corpus | None, checkpoint: Checkpoint = "be
             f"{len(corpus.vocabulary):,}; name the run's own corpus with --corpus"
         )
     file = checkpoint_file(path, checkpoint)
-    try:
-        with safe_open(file, framework="numpy") as held:
-            reader = _Checkpoint(file, held)
-            tensors = _weights(reader, recipe)
-            activations = _activations(reader)
-            cache = _cache(reader, recipe)
-    except (SafetensorError, OSError, ValueError, TypeError) as error:
-        raise RunError(f"{file} is damaged ({error}); train again or restore a copy") from None
+    with open_checkpoint(file) as reader:
+        tensors = _weights(reader, recipe)
+        activations = _activations(reader)
+        cache = _cache(reader, recipe)
     bits = recipe.quantize.width_of_activations if recipe.quantize and activations else None
     return PackedModel(
         shape=recipe.model,
@@ -61,53 +55,40 @@ def model_of_run(path: Path, corpus: Corpus | None, checkpoint: Checkpoint = "be
     )
 
 
-class _Checkpoint:
-    """A model's tensors in a checkpoint, by their names without the lead."""
-
-    def __init__(self, file: Path, tensors: Any) -> None:
-        self.file, self._tensors, self.names = file, tensors, set(tensors.keys())
-
-    def take(self, name: str) -> NDArray[Any]:
-        if PREFIX + name not in self.names:
-            raise RunError(f"{self.file} does not fit its recipe: it has no {PREFIX}{name}")
-        found: NDArray[Any] = self._tensors.get_tensor(PREFIX + name)
-        return found
-
-
-def _weights(reader: _Checkpoint, recipe: Recipe) -> dict[str, Weights]:
+def _weights(reader: CheckpointReader, recipe: Recipe) -> dict[str, Weights]:
     integer = widths(recipe.quantize, recipe.model) if recipe.quantize else {}
     found = {}
     for name in tensor_shapes(recipe.model):
-        values = reader.take(name)
+        values = reader.model_tensor(name)
         if name not in integer:
             floats = values.astype(np.float32, copy=False)
             found[name] = Weights(values=floats, maskable=not is_norm(name))
             continue
         if not np.issubdtype(values.dtype, np.integer):
             raise RunError(
-                f"{reader.file} holds {name} as floats: it is what training goes on with; pack the "
+                f"{reader.path} holds {name} as floats: it is what training goes on with; pack the "
                 "run's best checkpoint, which has its integers"
             )
-        steps = reader.take(f"{name}.steps").astype(np.float32, copy=False)
+        steps = reader.model_tensor(f"{name}.steps").astype(np.float32, copy=False)
         bits = integer[name].bits
         found[name] = Weights(values=values.astype(np.int16), steps=steps, bits=bits)
     return found
 
 
-def _activations(reader: _Checkpoint) -> dict[Place, Floats]:
+def _activations(reader: CheckpointReader) -> dict[Place, Floats]:
     names = {place: f"activations.{place}" for place in Place}
     return {
-        place: reader.take(name)
+        place: reader.model_tensor(name)
         for place, name in names.items()
-        if PREFIX + name in reader.names and len(reader.take(name))
+        if PREFIX + name in reader.names and len(reader.model_tensor(name))
     }
 
 
-def _cache(reader: _Checkpoint, recipe: Recipe) -> CacheParameters | None:
+def _cache(reader: CheckpointReader, recipe: Recipe) -> CacheParameters | None:
     """θ and λ themselves; a checkpoint holds what they are the softplus and the sigmoid of."""
     if recipe.cache is None:
         return None
-    theta, lam = (float(reader.take(f"cache.free_{key}")) for key in ("theta", "lam"))
+    theta, lam = (float(reader.model_tensor(f"cache.free_{key}")) for key in ("theta", "lam"))
     positive = max(theta, 0.0) + math.log1p(math.exp(-abs(theta)))
     share = 1 / (1 + math.exp(-lam)) if lam >= 0 else math.exp(lam) / (1 + math.exp(lam))
     return CacheParameters(
@@ -123,7 +104,7 @@ def pack_run(
     out: Path,
     *,
     corpus: Path | None = None,
-    checkpoint: Checkpoint = "best",
+    checkpoint: Which = "best",
     name: str | None = None,
     perplexities: Mapping[str, float] | None = None,
     made_by: str | None = None,

@@ -7,9 +7,9 @@ from fractions import Fraction
 from pathlib import Path
 
 from micronet_lm.accounting import Plan, Target, carry_out, choose_rules, count, describe, examine
-from micronet_lm.accounting.described import known_shares
 from micronet_lm.accounting.figure import check_form, plot
-from micronet_lm.accounting.runs import check_run, counted_shares, run_recipe
+from micronet_lm.accounting.recipe_target import known_shares
+from micronet_lm.accounting.run_target import counted_shares
 from micronet_lm.accounting.summary import as_json, formulas_as_json
 from micronet_lm.artifact import read_packed
 from micronet_lm.artifact.accounted import target_of
@@ -20,6 +20,7 @@ from micronet_lm.cli.parsers import Noted, add_parser, refuse_options
 from micronet_lm.config import FULL, PLACEMENTS, Recipe, load_recipe, merge_recipe, preset_names
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import ConfigError, CorpusError, UsageError
+from micronet_lm.runs import check_run, run_recipe
 
 _EXAMPLE = """examples:
   micronet account paper/student --cache.size 2000

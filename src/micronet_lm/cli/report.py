@@ -6,6 +6,7 @@ from pathlib import Path
 
 from micronet_lm.cli.parsers import add_parser
 from micronet_lm.errors import RunError
+from micronet_lm.runs import is_run
 
 _EXAMPLE = """examples:
   micronet report runs/demo
@@ -44,7 +45,7 @@ def _run(arguments: argparse.Namespace) -> int:
     target = arguments.target
     if is_pipeline(target):
         document = pipeline_document(target)
-    elif (target / "recipe.yaml").is_file():
+    elif is_run(target):
         document = run_document(target, arguments.corpus)
     else:
         raise RunError(

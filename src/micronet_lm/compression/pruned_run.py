@@ -17,10 +17,8 @@ from micronet_lm.corpus import Corpus
 from micronet_lm.errors import ConfigError, RunError
 from micronet_lm.files import write_text
 from micronet_lm.model import LanguageModel
+from micronet_lm.runs.files import PRUNING
 from micronet_lm.training import Input, Outcome, Run, evaluate, next_word_loss, train
-
-FILE = "pruning.json"
-"""Every matrix's sparsities, in the folder of a pruned run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +103,7 @@ def prune(
     if source is not None:
         inputs["source"] = source_input(source)
     if plan is None:
-        plan = Plan.load(run.path / FILE)
+        plan = Plan.load(run.path / PRUNING)
     objective: Any = next_word_loss
     if recipe.distill is not None:
         if labels is None:
@@ -118,7 +116,7 @@ def prune(
         plan.final.sparsities,
         steps=config.steps or recipe.train.steps,
         every=config.every,
-        record=lambda: write_text(run.path / FILE, json.dumps(plan.as_json(), indent=1) + "\n"),
+        record=lambda: write_text(run.path / PRUNING, json.dumps(plan.as_json(), indent=1) + "\n"),
     )
     return train(
         run,
@@ -145,5 +143,5 @@ def prune_in_one_shot(
     progress = replace(source.progress(), best_loss=loss)
     record = {"verb": "prune --one-shot", "run": str(source.path)}
     run.write_result(record, recipe, corpus, model, progress)
-    write_text(run.path / FILE, json.dumps(plan.as_json(), indent=1) + "\n")
+    write_text(run.path / PRUNING, json.dumps(plan.as_json(), indent=1) + "\n")
     return loss

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from micronet_lm.accounting import challenge, count, examine
-from micronet_lm.accounting.runs import counted_shares
+from micronet_lm.accounting.run_target import counted_shares
 from micronet_lm.compression.divergence import mean_divergence
 from micronet_lm.compression.quantized_run import (
     check_quantizable,

@@ -3,22 +3,21 @@
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from micronet_lm.compression.cache_search import Point, Search
 from micronet_lm.config import merge_recipe
 from micronet_lm.corpus import Corpus
 from micronet_lm.files import write_text
 from micronet_lm.model import Cache
+from micronet_lm.runs import Which
+from micronet_lm.runs.files import SEARCH
 from micronet_lm.training import Run, perplexity
-
-FILE = "search.json"
-"""Every point that was visited, in the folder of the result."""
 
 
 def write_searched_run(
     run: Run,
-    which: Literal["best", "last"],
+    which: Which,
     corpus: Corpus,
     split: str,
     search: Search,
@@ -53,7 +52,7 @@ def write_searched_run(
         "found": _point(found),
         "points": [_point(point) for point in search.points],
     }
-    write_text(out / FILE, json.dumps(whole) + "\n")
+    write_text(out / SEARCH, json.dumps(whole) + "\n")
     return whole
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from micronet_lm.accounting import PAPER, Target, challenge, count, examine
-from micronet_lm.accounting.runs import counted_shares, run_recipe
+from micronet_lm.accounting.run_target import counted_shares
 from micronet_lm.accounting.summary import as_json
 from micronet_lm.artifact import read_packed
 from micronet_lm.artifact.accounted import target_of
@@ -30,6 +30,8 @@ from micronet_lm.errors import RunError
 from micronet_lm.files import write_text
 from micronet_lm.pipeline.stage import Interrupted, Product, Work
 from micronet_lm.progress import bar
+from micronet_lm.runs import is_run, run_recipe
+from micronet_lm.runs.files import BEST, RECIPE, TENSORBOARD
 from micronet_lm.training import Outcome, Run, evaluate, perplexity, train
 from micronet_lm.training.preparation import completed, is_built, make_corpus, open_corpus
 
@@ -155,12 +157,12 @@ def account(here: Path, inputs: Inputs) -> dict[str, Any]:
 def take_over(here: Path, inputs: Inputs, *, source: Path, work: Work) -> dict[str, Any]:
     """Go on with a run that was trained elsewhere; the work refuses it if it is not the same."""
     if not here.exists():
-        if not (source / "recipe.yaml").is_file():
-            raise RunError(f"--take: {source} is not a run: it has no recipe.yaml")
+        if not is_run(source):
+            raise RunError(f"--take: {source} is not a run: it has no {RECIPE}")
         copy = here.with_name(f".{here.name}.copy")
         if copy.exists():
             shutil.rmtree(copy)
-        shutil.copytree(source, copy, ignore=shutil.ignore_patterns(".*", "tensorboard"))
+        shutil.copytree(source, copy, ignore=shutil.ignore_patterns(".*", TENSORBOARD))
         copy.rename(here)
     return work(here, inputs)
 
@@ -200,7 +202,7 @@ def _counted(path: Path, corpus: Corpus) -> dict[str, Any]:
     recipe = run_recipe(path)
     shares = counted_shares(corpus.split("test"), recipe.model)
     target = examine(path, recipe, shares, shares_from=f"the test split of {recipe.corpus.source}")
-    return {**costs(target), "bytes": (path / "best.safetensors").stat().st_size}
+    return {**costs(target), "bytes": (path / BEST).stat().st_size}
 
 
 def _counted_file(path: Path, corpus: Corpus) -> dict[str, Any]:

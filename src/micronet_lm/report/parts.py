@@ -10,12 +10,13 @@ from micronet_lm.report.drawings import curves, svg_of
 from micronet_lm.report.environment import environment
 from micronet_lm.report.quantities import shown
 from micronet_lm.report.sensitivity_figure import sensitivity_figure
-from micronet_lm.training.metrics import FILE, read_metrics
+from micronet_lm.runs.files import METRICS
+from micronet_lm.training.metrics import read_metrics
 
 
 def curves_section(runs: Mapping[str, Path]) -> Section | None:
     """Draw the training of every run that has one."""
-    lines = {name: read_metrics(path / FILE) for name, path in runs.items()}
+    lines = {name: read_metrics(path / METRICS) for name, path in runs.items()}
     trained = {
         name: found
         for name, found in lines.items()

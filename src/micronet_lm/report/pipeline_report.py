@@ -6,7 +6,7 @@ from typing import Any
 
 from micronet_lm.accounting import Account, count
 from micronet_lm.accounting.figure import account_figure
-from micronet_lm.accounting.runs import counted_shares
+from micronet_lm.accounting.run_target import counted_shares
 from micronet_lm.artifact import read_packed
 from micronet_lm.artifact.accounted import target_of
 from micronet_lm.corpus import Corpus
@@ -28,6 +28,7 @@ from micronet_lm.report.parts import (
 from micronet_lm.report.quantities import duration
 from micronet_lm.report.samples import write_samples
 from micronet_lm.report.stack import Layer, stack_svg
+from micronet_lm.runs.files import SEARCH
 
 SETUP = "pipeline.json"
 """What a pipeline was started with, in its folder."""
@@ -174,7 +175,7 @@ def _table(rows: list[dict[str, Any]], records: Mapping[str, Any]) -> Section:
 
 
 def _search(folder: Path) -> Section | None:
-    file = folder / "search.json"
+    file = folder / SEARCH
     if not file.is_file():
         return None
     found = read_json(file)

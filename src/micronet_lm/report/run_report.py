@@ -4,7 +4,7 @@ from pathlib import Path
 
 from micronet_lm.accounting import count, examine
 from micronet_lm.accounting.figure import account_figure
-from micronet_lm.accounting.runs import counted_shares
+from micronet_lm.accounting.run_target import counted_shares
 from micronet_lm.accounting.summary import as_json
 from micronet_lm.report.document import Code, Document, Numbers, Section
 from micronet_lm.report.parts import (

@@ -6,9 +6,7 @@ from typing import Any, Self
 
 from micronet_lm.errors import RunError
 from micronet_lm.files import write_text
-
-FILE = "metrics.jsonl"
-"""Name of the metrics file in a run's folder."""
+from micronet_lm.runs.files import METRICS, TENSORBOARD
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
@@ -36,14 +34,14 @@ class Metrics:
         self._silent = silent
         if silent:
             return
-        path = folder / FILE
+        path = folder / METRICS
         self._kept = kept = [line for line in read_metrics(path) if line["step"] <= step]
         write_text(path, "".join(json.dumps(line) + "\n" for line in kept))
         self._file = path.open("a", encoding="utf-8")
         # Imported here because it takes a second that only training should pay.
         from torch.utils.tensorboard.writer import SummaryWriter
 
-        self._board = SummaryWriter(folder / "tensorboard", purge_step=step + 1)
+        self._board = SummaryWriter(folder / TENSORBOARD, purge_step=step + 1)
 
     def note(self, kind: str, step: int, facts: dict[str, Any]) -> None:
         """Add one line of facts, unless the last one of its kind says the same."""

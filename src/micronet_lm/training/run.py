@@ -6,17 +6,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from micronet_lm.accounting.runs import check_run, run_input, run_recipe
 from micronet_lm.config import Recipe, changed_keys, dump_recipe
 from micronet_lm.corpus import Corpus
 from micronet_lm.corpus.store import open_known
 from micronet_lm.errors import RunError
 from micronet_lm.files import locked, write_text
 from micronet_lm.model import LanguageModel
+from micronet_lm.runs import Progress, Which, check_run, run_input, run_recipe
+from micronet_lm.runs.files import BEST, CORPUS, LAST, PRECISION, RECIPE, RESULT
 from micronet_lm.training.checkpoint import (
-    Progress,
     load_model,
     read_checkpoint,
     result_tensors,
@@ -49,27 +49,27 @@ class Run:
     @property
     def last(self) -> Path:
         """The newest checkpoint, with all that training needs to go on."""
-        return self.path / "last.safetensors"
+        return self.path / LAST
 
     @property
     def best(self) -> Path:
         """The model with the smallest validation loss."""
-        return self.path / "best.safetensors"
+        return self.path / BEST
 
     @property
     def recipe_file(self) -> Path:
         """The resolved recipe."""
-        return self.path / "recipe.yaml"
+        return self.path / RECIPE
 
     @property
     def result_file(self) -> Path:
         """How this folder was made, if it was not by training."""
-        return self.path / "result.json"
+        return self.path / RESULT
 
     @property
     def precision_file(self) -> Path:
         """The number format of its products, as it was chosen when the run began."""
-        return self.path / "precision.json"
+        return self.path / PRECISION
 
     @classmethod
     def open(cls, path: Path) -> "Run":
@@ -154,7 +154,7 @@ class Run:
         if products is not None:
             write_text(self.precision_file, json.dumps(products.as_json(), indent=2) + "\n")
         own = Input(path=corpus.path, fingerprint=corpus.fingerprint)
-        for name, given in {"corpus": own, **(inputs or {})}.items():
+        for name, given in {CORPUS: own, **(inputs or {})}.items():
             place = os.path.relpath(given.path, self.path)
             reference = {"path": place, "fingerprint": given.fingerprint}
             write_text(self.path / f"{name}.json", json.dumps(reference, indent=2) + "\n")
@@ -191,7 +191,7 @@ class Run:
             write_checkpoint(self.best, result_tensors(model), progress)
             self.begin(recipe, corpus)
 
-    def progress(self, which: Literal["best", "last"] = "best") -> Progress:
+    def progress(self, which: Which = "best") -> Progress:
         """Read how far the run was at a checkpoint."""
         return read_checkpoint(self._checkpoint(which), prefix="none").progress
 
@@ -201,7 +201,7 @@ class Run:
 
     def corpus(self, path: Path | None = None) -> Corpus:
         """Open the corpus that the run was made with, wherever it is now."""
-        own = self.input("corpus")
+        own = self.input(CORPUS)
         return open_known(path or own.path, own.fingerprint)
 
     def input(self, name: str) -> Input:
@@ -209,14 +209,14 @@ class Run:
         path, fingerprint = run_input(self.path, name)
         return Input(path=path, fingerprint=fingerprint)
 
-    def model(self, which: Literal["best", "last"] = "best") -> LanguageModel:
+    def model(self, which: Which = "best") -> LanguageModel:
         """Build the run's model with the weights of a checkpoint."""
         path = self._checkpoint(which)
         model = build_model(self.recipe())
         load_model(model, read_checkpoint(path, prefix="model."), path)
         return model.eval()
 
-    def _checkpoint(self, which: Literal["best", "last"]) -> Path:
+    def _checkpoint(self, which: Which) -> Path:
         path = self.best if which == "best" else self.last
         if which == "best" and not path.is_file() and self.last.is_file():
             raise RunError(f"{self.path} has not been evaluated yet; take --checkpoint last")

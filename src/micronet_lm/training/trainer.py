@@ -22,9 +22,9 @@ from micronet_lm.corpus import Corpus
 from micronet_lm.corpus.sampling import Sampler
 from micronet_lm.errors import ConfigError, NonFiniteLossError
 from micronet_lm.model import LanguageModel
+from micronet_lm.runs import Progress
 from micronet_lm.training.checkpoint import (
     Checkpoint,
-    Progress,
     load_model,
     model_tensors,
     part_of,

@@ -1,6 +1,6 @@
 """A target from a recipe alone: the shape says everything, because nothing is trained yet."""
 
-from micronet_lm.accounting.planned import evenly
+from micronet_lm.accounting.compression_plan import evenly
 from micronet_lm.accounting.target import Target
 from micronet_lm.config import ModelConfig, Recipe
 from micronet_lm.errors import ConfigError, UsageError
