@@ -18,7 +18,7 @@ def paper_student(path: Path, *, bits: int, cache: int, sparsity: float, vocabul
         sparsity=sparsity,
         bits=bits,
         places=CODE_PLACES if bits < 32 else (),
-        step_a_row=bits < 32,
+        scale_per_row=bits < 32,
     )
     write_packed(path, random_model(shape, choice))
 

@@ -44,7 +44,7 @@ def main() -> None:
         position_bits=asked.position_bits,
         bias_bits=asked.bias_bits,
         activation_bits=asked.activation_bits,
-        step_a_row=asked.step_a_row,
+        scale_per_row=asked.scale_per_row,
         places=PLACES[asked.places],
     )
     begin = time.perf_counter()

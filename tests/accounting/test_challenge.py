@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from micronet_lm.accounting import (
     PAPER,
+    Departure,
     Plan,
     Rows,
     Rules,
-    Step,
     Target,
     carry_out,
     challenge,
@@ -34,8 +34,8 @@ def student(**plan: object) -> Target:
     return carry_out(Plan(**plan), dense)  # type: ignore[arg-type]
 
 
-def amounts(target: Target, rules: Rules) -> dict[Step, tuple[Any, Any]]:
-    return {item.step: (item.storage, item.operations) for item in differences(target, rules)}
+def amounts(target: Target, rules: Rules) -> dict[Departure, tuple[Any, Any]]:
+    return {item.departure: (item.storage, item.operations) for item in differences(target, rules)}
 
 
 @pytest.mark.parametrize(
@@ -54,36 +54,38 @@ def test_paper_and_all_differences_are_challenge_exactly(target: Target, rules: 
     paper, whole, found = count(target, PAPER), count(target, rules), differences(target, rules)
     assert paper.storage + sum(item.storage for item in found) == whole.storage
     assert paper.operations + sum(item.operations for item in found) == whole.operations
-    assert [item.step for item in found] == [step for step in Step if step in rules.steps]
+    assert [item.departure for item in found] == [
+        own for own in Departure if own in rules.departures
+    ]
     assert differences(target, PAPER) == []
 
 
 def test_every_step_has_its_reason() -> None:
-    assert set(REASONS) == set(Step)
+    assert set(REASONS) == set(Departure)
 
 
 def test_differences_of_a_dense_student_by_hand() -> None:
     found = amounts(student(), challenge())
     assert {step for step, both in found.items() if any(both)} == {
-        Step.POSITION_HEADS,
-        Step.SOFTMAX_HEADS,
-        Step.QUERIES,
-        Step.NORM_STEPS,
-        Step.TAIL_CHANCE,
-        Step.CACHE_MIXING,
-        Step.NORM_VALUES,
-        Step.CACHE_VALUES,
-        Step.SHORTER,
+        Departure.POSITION_HEADS,
+        Departure.SOFTMAX_HEADS,
+        Departure.QUERIES,
+        Departure.NORM_STEPS,
+        Departure.TAIL_CHANCE,
+        Departure.CACHE_MIXING,
+        Departure.NORM_VALUES,
+        Departure.CACHE_VALUES,
+        Departure.SHORTER,
     }
-    assert found[Step.POSITION_HEADS] == (0, L * (H - 1) * C * K * 2)
-    assert found[Step.SOFTMAX_HEADS] == (0, L * (H - 1) * (3 * C - 1))
-    assert found[Step.QUERIES] == (0, L * H * K)
-    assert found[Step.NORM_STEPS] == (0, 2 * L * (D + 2))
-    assert found[Step.TAIL_CHANCE] == (0, 2)
-    assert found[Step.CACHE_MIXING] == (0, D + N + 2)
-    assert found[Step.NORM_VALUES] == (L * 4 * D, 0)
-    assert found[Step.CACHE_VALUES] == (2, 0)
-    assert found[Step.SHORTER] == (Fraction(-8_296_021, 32), 0)
+    assert found[Departure.POSITION_HEADS] == (0, L * (H - 1) * C * K * 2)
+    assert found[Departure.SOFTMAX_HEADS] == (0, L * (H - 1) * (3 * C - 1))
+    assert found[Departure.QUERIES] == (0, L * H * K)
+    assert found[Departure.NORM_STEPS] == (0, 2 * L * (D + 2))
+    assert found[Departure.TAIL_CHANCE] == (0, 2)
+    assert found[Departure.CACHE_MIXING] == (0, D + N + 2)
+    assert found[Departure.NORM_VALUES] == (L * 4 * D, 0)
+    assert found[Departure.CACHE_VALUES] == (2, 0)
+    assert found[Departure.SHORTER] == (Fraction(-8_296_021, 32), 0)
 
 
 def test_dense_storage_is_every_value() -> None:
@@ -94,12 +96,15 @@ def test_dense_storage_is_every_value() -> None:
 def test_differences_of_a_quantized_student_by_hand() -> None:
     target = student(bits=9)
     found = amounts(target, challenge())
-    assert found[Step.OWN_BITS] == (Fraction(L * K * C * 23, 32), 0)  # position tables
-    assert found[Step.WEIGHT_SCALES] == (4 * L + 3 + 1 + 4, 0)  # layers, tables, tails, projections
-    assert found[Step.WHOLE_SCALES] == (Fraction(57 * 9, 32), 0)
+    assert found[Departure.OWN_BITS] == (Fraction(L * K * C * 23, 32), 0)  # position tables
+    assert found[Departure.WEIGHT_SCALES] == (
+        4 * L + 3 + 1 + 4,
+        0,
+    )  # layers, tables, tails, projections
+    assert found[Departure.WHOLE_SCALES] == (Fraction(57 * 9, 32), 0)
     # Inputs that stay at 32 bits: position tables, and projected states at the tails' tables.
     wide = L * H * K * C + 21_500 * 64 + 242_735 * 4
-    assert found[Step.WIDEST] == (0, Fraction(wide * 23, 32))
+    assert found[Departure.WIDEST] == (0, Fraction(wide * 23, 32))
 
 
 def test_quantizers_of_the_text_make_more_products_wide() -> None:
@@ -197,7 +202,7 @@ def test_an_adder_tree_by_building_it(
 
 
 def test_the_tree_leaves_sums_of_full_numbers_alone() -> None:
-    assert amounts(student(), challenge(tree=True))[Step.TREE] == (0, 0)
+    assert amounts(student(), challenge(tree=True))[Departure.TREE] == (0, 0)
     target = student(bits=9)
     before, after = count(target, challenge()), count(target, challenge(tree=True))
     for old, new in zip(before.rows, after.rows, strict=True):

@@ -97,16 +97,16 @@ def _blank(cells: list[str]) -> list[str]:
 
 def difference_lines() -> Iterator[str]:
     for item in differences(SMALL, challenge(tree=True)):
-        reason = REASONS[item.step]
+        reason = REASONS[item.departure]
         yield (
-            f"| {item.step.value} | {reason.formula} | {signed(item.storage)} "
+            f"| {item.departure.value} | {reason.formula} | {signed(item.storage)} "
             f"| {signed(item.operations)} |"
         )
 
 
 def why_lines() -> Iterator[str]:
     for item in differences(SMALL, challenge()):
-        yield f"- **{item.step.value}**: {REASONS[item.step].why}."
+        yield f"- **{item.departure.value}**: {REASONS[item.departure].why}."
 
 
 def formula_lines() -> Iterator[str]:

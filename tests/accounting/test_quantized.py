@@ -36,7 +36,7 @@ def quantized(**keys: Any) -> tuple[Recipe, Arrays]:
             dtype = np.int8 if bits <= 8 else np.int16
             held[name] = random.integers(-limit, limit + 1, size).astype(dtype)
             held[name][random.random(size) < 0.4] = 0
-            held[f"{name}.steps"] = np.ones(width[name].steps, np.float32)
+            held[f"{name}.steps"] = np.ones(width[name].scales, np.float32)
     for place in recipe.quantize.chosen_places:
         held[f"activations.{place}"] = np.ones((shape.quantizers(place), 2), np.float32)
     return recipe, held

@@ -55,7 +55,7 @@ def test_the_parts_add_up(packed: tuple[PackedModel, Path]) -> None:
     assert parts["softmax.tail_bias"] == parts["softmax.biases.0"] == "softmax biases"
     left = left_in_fp32(listed)
     assert left["LayerNorm"] == 32 * 2 * 4 * 8  # two layers of four vectors of width 8
-    steps = sum(w.steps.size for w in model.tensors.values() if w.steps is not None)
-    assert left.get("steps", 0) == 32 * steps
-    integers = sum(w.stored_bits for w in model.tensors.values() if w.bits < FULL) - 32 * steps
+    scales = sum(w.scales.size for w in model.tensors.values() if w.scales is not None)
+    assert left.get("steps", 0) == 32 * scales
+    integers = sum(w.stored_bits for w in model.tensors.values() if w.bits < FULL) - 32 * scales
     assert sum(left.values()) + integers == stored_bits(model)

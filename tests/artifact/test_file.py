@@ -23,9 +23,9 @@ def same(a: PackedModel, b: PackedModel) -> None:
         other = b.tensors[name]
         assert own.bits == other.bits
         np.testing.assert_array_equal(own.values, other.values)
-        assert (own.steps is None) == (other.steps is None)
-        if own.steps is not None and other.steps is not None:
-            np.testing.assert_array_equal(own.steps, other.steps)
+        assert (own.scales is None) == (other.scales is None)
+        if own.scales is not None and other.scales is not None:
+            np.testing.assert_array_equal(own.scales, other.scales)
     assert list(a.words) == list(b.words)
     assert (a.cache, a.tokenizer, a.activation_bits) == (b.cache, b.tokenizer, b.activation_bits)
     assert a.activations.keys() == b.activations.keys()
@@ -71,8 +71,8 @@ def second_reader(path: Path) -> dict[str, NDArray[np.float64]]:
                     flat[place] = element - 2**bits if element >> (bits - 1) else element
             values = flat.reshape(told["shape"])
             if bits < 32:
-                steps = file.get_tensor(f"{name}.steps").astype(np.float64)
-                values = values * steps.reshape(-1, *[1] * (values.ndim - 1))
+                scales = file.get_tensor(f"{name}.steps").astype(np.float64)
+                values = values * scales.reshape(-1, *[1] * (values.ndim - 1))
             found[name] = values
     return found
 
@@ -92,7 +92,7 @@ def test_literal_parts(tmp_path: Path) -> None:
     integers[[0, 8]] = 3, -1
     tensors = dict(model.tensors)
     tensors["softmax.biases.0"] = Weights(
-        values=integers, steps=np.array([0.5], np.float32), bits=3
+        values=integers, scales=np.array([0.5], np.float32), bits=3
     )
     path = tmp_path / "model.safetensors"
     write_packed(path, replace(model, tensors=tensors))
@@ -116,7 +116,7 @@ def test_floats_come_first_and_are_aligned(packed: tuple[PackedModel, Path]) -> 
         ("softmax.biases.0", {"values": np.zeros(4, np.float32)}, "shape [4] instead of [9]"),
         ("softmax.biases.0", {"values": np.full(9, np.nan, np.float32)}, "not finite"),
         ("softmax.biases.0", {"values": np.zeros(9, np.float64)}, "float64"),
-        ("blocks.0.inner.bias", {"bits": 17, "steps": np.ones(1, np.float32)}, "2 to 16"),
+        ("blocks.0.inner.bias", {"bits": 17, "scales": np.ones(1, np.float32)}, "2 to 16"),
     ],
 )
 def test_what_no_file_can_hold_is_not_written(
@@ -135,9 +135,9 @@ def test_integers_steps_and_words_are_checked(tmp_path: Path) -> None:
     own = model.tensors[name]
     for change, said in (
         ({"values": np.full_like(own.values, -8)}, "outside −7 to 7"),
-        ({"steps": np.array([1.1], np.float32)}, "steps"),
-        ({"steps": np.ones(3, np.float32)}, "steps"),
-        ({"steps": None}, "no steps"),
+        ({"scales": np.array([1.1], np.float32)}, "scales"),
+        ({"scales": np.ones(3, np.float32)}, "scales"),
+        ({"scales": None}, "no scales"),
     ):
         tensors = {**model.tensors, name: replace(own, **change)}
         with pytest.raises(ArtifactError, match=said):

@@ -278,7 +278,7 @@ def test_bad_values_are_refused(whole: bytes, tmp_path: Path) -> None:
     words = shapes["vocabulary"][0]
     for name, data, said in (
         ("blocks.0.attention.positions", nan, "not finite"),
-        ("activations.hidden", rows, "steps"),
+        ("activations.hidden", rows, "scales"),
         ("activations.hidden", negative, "ranges"),
         ("blocks.0.inner.bias.integers", ones, "behind its last"),
         ("blocks.0.inner.bias.integers", smallest, "2^4"),
@@ -347,7 +347,7 @@ def test_a_tensor_in_its_longer_form_is_refused(bits: int, tmp_path: Path) -> No
         model = random_model(TINY, Choice(bits=bits, sparsity=sparsity))
         own = model.tensors[TABLE]
         assert own.sparse is (form == "dense")
-        other = OtherForm(values=own.values, steps=own.steps, bits=own.bits)
+        other = OtherForm(values=own.values, scales=own.scales, bits=own.bits)
         write_packed(path, replace(model, tensors={**model.tensors, TABLE: other}))
         with pytest.raises(ArtifactError, match=f"{TABLE} with . non-zeros of 6 .* is {form}"):
             read_packed(path)

@@ -1,6 +1,6 @@
 """docs/arithmetic.md written down a second time: NumPy, one token after another, no torch.
 
-Reads what a checkpoint stores (integers, steps, ranges), so it also tests that these suffice.
+Reads what a checkpoint stores (integers, scales, ranges), so it also tests that these suffice.
 """
 
 import math
@@ -24,15 +24,15 @@ class Reference:
 
     def __init__(self, shape: ModelConfig, stored: dict[str, Array], activation_bits: int) -> None:
         self.shape, self.bits = shape, activation_bits
-        self.steps = {n: a[:, 1] for n, a in stored.items() if n.startswith("activations.")}
+        self.scales = {n: a[:, 1] for n, a in stored.items() if n.startswith("activations.")}
         self.weights: dict[str, Doubles] = {}
         for name, tensor in stored.items():
             if name.endswith(".steps") or name.startswith("activations."):
                 continue
             value = tensor.astype(np.float64)
             if f"{name}.steps" in stored:
-                steps = stored[f"{name}.steps"].astype(np.float64)
-                value = value * steps.reshape(-1, *[1] * (value.ndim - 1))
+                scales = stored[f"{name}.steps"].astype(np.float64)
+                value = value * scales.reshape(-1, *[1] * (value.ndim - 1))
             self.weights[name] = value
         self.keys: list[list[Array]] = [[] for _ in range(shape.layers)]
         self.values: list[list[Array]] = [[] for _ in range(shape.layers)]
@@ -95,11 +95,11 @@ class Reference:
         return fl(scaled * self.weights[f"{name}.weight"] + self.weights[f"{name}.bias"])
 
     def _quantized(self, place: Place, number: int, x: NDArray[np.float32]) -> NDArray[np.float32]:
-        steps = self.steps.get(f"activations.{place}")
-        if steps is None:
+        scales = self.scales.get(f"activations.{place}")
+        if scales is None:
             return x
-        step, limit = np.float32(steps[number]), 2 ** (self.bits - 1) - 1
-        if step == 0:
+        scale, limit = np.float32(scales[number]), 2 ** (self.bits - 1) - 1
+        if scale == 0:
             return np.zeros_like(x)
-        whole = np.clip(np.rint(x * (np.float32(1) / step)), -limit, limit)
-        return fl(whole * step)
+        whole = np.clip(np.rint(x * (np.float32(1) / scale)), -limit, limit)
+        return fl(whole * scale)

@@ -10,7 +10,7 @@ from micronet_lm.model.windowed_attention import windowed_attention
 
 
 def direct(
-    q: Tensor, k: Tensor, v: Tensor, positions: Tensor, missing: int, step: Tensor, bits: int
+    q: Tensor, k: Tensor, v: Tensor, positions: Tensor, missing: int, scale: Tensor, bits: int
 ) -> Tensor:
     time, context = q.shape[1], positions.shape[1]
     scores = torch.einsum("bthk,bshk->bhts", q, k)
@@ -19,7 +19,7 @@ def direct(
     inside = (column >= 0) & (column < context) & (torch.arange(k.shape[1]) >= missing)
     index = column.clamp(0, context - 1).expand(*scores.shape[:2], -1, -1)
     scores = (scores + by_position.gather(-1, index)).masked_fill(~inside, float("-inf"))
-    rounded = fake_quantize(scores.softmax(-1).float(), step, bits)
+    rounded = fake_quantize(scores.softmax(-1).float(), scale, bits)
     return torch.einsum("bhts,bshv->bthv", rounded.double(), v)
 
 
@@ -40,8 +40,8 @@ def test_values_and_gradients(time: int, bits: int, missing: int, learned: bool)
     rounding = AttentionRounding(quantizers, 1)
     q, k, v, positions = tensors
     ours = windowed_attention(q, k, v, positions, missing, rounding)
-    step = quantizers.current_steps()[1]
-    theirs = direct(q, k, v, positions, missing, step, bits)
+    scale = quantizers.current_scales()[1]
+    theirs = direct(q, k, v, positions, missing, scale, bits)
     torch.testing.assert_close(ours, theirs)
     assert 0.8 < float(seen[0].max()) <= 1.0 or time == 1
     parts = [*tensors, *([quantizers.moves] if quantizers.moves is not None else [])]
@@ -52,7 +52,7 @@ def test_values_and_gradients(time: int, bits: int, missing: int, learned: bool)
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
     if learned and bits == 3 and time > 1:
         # The direct computation has zeros outside the band: only the count that it divides by
-        # differs, which is that of all numbers that share the step.
+        # differs, which is that of all numbers that share the scale.
         ratio = mine[4][1] / yours[4][1]
         padded = -(-time // min(48, time)) * min(48, time)
         assert float(ratio) == pytest.approx((time * (8 + time) / (padded * 9)) ** 0.5, rel=1e-3)

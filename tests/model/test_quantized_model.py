@@ -35,7 +35,7 @@ IDS = np.random.default_rng(0).integers(90, size=400).astype(np.uint16)
 
 def scheme(config: QuantizeConfig) -> Scheme:
     return Scheme(
-        weights={name: (w.bits, w.steps) for name, w in widths(config, SHAPE).items()},
+        weights={name: (w.bits, w.scales) for name, w in widths(config, SHAPE).items()},
         places=config.chosen_places,
         activation_bits=config.width_of_activations,
         learned_rate=config.learned_rate if config.learned else None,
@@ -132,12 +132,12 @@ def test_integers_times_steps_are_what_is_computed_with(choice: str) -> None:
             assert torch.equal(used, parameter)
             assert torch.equal(stored[name], parameter)
             continue
-        width, whole, steps = expected[name], stored[name], stored[f"{name}.steps"]
+        width, whole, scales = expected[name], stored[name], stored[f"{name}.steps"]
         assert whole.dtype == (torch.int8 if width.bits <= 8 else torch.int16)
-        assert len(steps) == width.steps in {1, len(whole)}
+        assert len(scales) == width.scales in {1, len(whole)}
         assert int(whole.long().abs().max()) <= largest(width.bits)
-        assert not (steps.numpy().view(np.uint32) & ((1 << width.bits) - 1)).any()
-        spread = steps.view(-1, *[1] * (whole.ndim - 1))
+        assert not (scales.numpy().view(np.uint32) & ((1 << width.bits) - 1)).any()
+        spread = scales.view(-1, *[1] * (whole.ndim - 1))
         assert torch.equal(used, whole.float() * spread)
         assert torch.equal(used.double(), whole.double() * spread.double())
     for place in config.chosen_places:

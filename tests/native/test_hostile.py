@@ -75,7 +75,7 @@ def test_a_tensor_in_its_longer_form_is_refused(bits: int, tmp_path: Path) -> No
     for sparsity in (0.7, 0.0):
         model = random_model(TINY, Choice(bits=bits, sparsity=sparsity))
         own = model.tensors[table]
-        other = LongerForm(values=own.values, steps=own.steps, bits=own.bits)
+        other = LongerForm(values=own.values, scales=own.scales, bits=own.bits)
         write_packed(path, replace(model, tensors={**model.tensors, table: other}))
         with pytest.raises(ArtifactError, match=f"{table}.* the longer of its two forms"):
             NativeEngine(path)

@@ -60,7 +60,7 @@ def test_scores_and_distributions_are_those_of_numpy(
         sparsity=0.0 if by_row else 0.4,
         bits=bits,
         position_bits=bits if by_row else 32,
-        step_a_row=by_row,
+        scale_per_row=by_row,
         places=PLACES[places],
     )
     path = tmp_path / "model.safetensors"

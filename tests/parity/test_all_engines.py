@@ -45,7 +45,7 @@ MODELS = {
             ramp=50,
             sparsity=0.36,
             places=CODE_PLACES,
-            step_a_row=True,
+            scale_per_row=True,
         )
         for bits in (4, 8, 9, 16)
     },

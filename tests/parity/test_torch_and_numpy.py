@@ -44,11 +44,11 @@ MODELS = {
     "pruned": (THREE_BINS, Choice(seed=7, sparsity=0.6, cache=20)),
     "context longer than the text": (LONG, Choice(seed=8)),
     "context of 1": (SHORT, Choice(seed=9, cache=10)),
-    "integer weights": (THREE_BINS, Choice(seed=10, bits=4, cache=9, step_a_row=True)),
+    "integer weights": (THREE_BINS, Choice(seed=10, bits=4, cache=9, scale_per_row=True)),
     "4 bits": (THREE_BINS, Choice(seed=11, bits=4, cache=40, places=CODE_PLACES)),
     "8 bits by rows": (
         THREE_BINS,
-        Choice(seed=12, bits=8, sparsity=0.4, cache=9, places=CODE_PLACES, step_a_row=True),
+        Choice(seed=12, bits=8, sparsity=0.4, cache=9, places=CODE_PLACES, scale_per_row=True),
     ),
     "9 bits": (NARROW, Choice(seed=13, bits=9, sparsity=0.4, cache=30, places=frozenset(Place))),
     "16 bits": (ONE_BIN, Choice(seed=14, bits=16, position_bits=16, places=frozenset(Place))),

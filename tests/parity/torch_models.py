@@ -28,9 +28,9 @@ def torch_model(model: PackedModel) -> LanguageModel:
 
 def scheme(model: PackedModel) -> Scheme | None:
     weights = {
-        name: (own.bits, own.steps.size)
+        name: (own.bits, own.scales.size)
         for name, own in model.tensors.items()
-        if own.steps is not None
+        if own.scales is not None
     }
     if not weights and not model.activations:
         return None
@@ -45,8 +45,8 @@ def stored(model: PackedModel) -> dict[str, Tensor]:
     """A packed model's tensors under the names of a checkpoint."""
     found = {name: torch.from_numpy(np.array(own.values)) for name, own in model.tensors.items()}
     for name, own in model.tensors.items():
-        if own.steps is not None:
-            found[f"{name}.steps"] = torch.from_numpy(np.array(own.steps))
+        if own.scales is not None:
+            found[f"{name}.steps"] = torch.from_numpy(np.array(own.scales))
     for place, rows in model.activations.items():
         found[f"activations.{place}"] = torch.from_numpy(np.array(rows))
     return found

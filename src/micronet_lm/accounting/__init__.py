@@ -4,20 +4,20 @@ from micronet_lm.accounting.compression_plan import Plan, carry_out
 from micronet_lm.accounting.count import count, differences
 from micronet_lm.accounting.recipe_target import describe
 from micronet_lm.accounting.rows import Account, Difference, Row
-from micronet_lm.accounting.rules import PAPER, Rules, Step, challenge, choose_rules
+from micronet_lm.accounting.rules import PAPER, Departure, Rules, challenge, choose_rules
 from micronet_lm.accounting.run_target import examine
 from micronet_lm.accounting.target import Matrix, Rows, Target
 
 __all__ = [
     "PAPER",
     "Account",
+    "Departure",
     "Difference",
     "Matrix",
     "Plan",
     "Row",
     "Rows",
     "Rules",
-    "Step",
     "Target",
     "carry_out",
     "challenge",

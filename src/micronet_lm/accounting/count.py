@@ -11,7 +11,7 @@ from fractions import Fraction
 from micronet_lm.accounting import formulas
 from micronet_lm.accounting.pieces import Pieces
 from micronet_lm.accounting.rows import ZERO, Account, Difference, Label, Row
-from micronet_lm.accounting.rules import PAPER, Rules, Step, check_rules
+from micronet_lm.accounting.rules import PAPER, Departure, Rules, check_rules
 from micronet_lm.accounting.target import Rows, Target
 from micronet_lm.config import Place
 
@@ -28,18 +28,18 @@ def count(target: Target, rules: Rules = PAPER) -> Account:
 
 
 def differences(target: Target, rules: Rules) -> list[Difference]:
-    """Walk from rules `paper` to these, step by step; the amounts add up to the whole way."""
-    found, taken, before = [], set[Step](), count(target)
-    for step in Step:
-        if step not in rules.steps:
+    """Walk from rules `paper` to these by one departure at a time; all amounts add up."""
+    found, taken, before = [], set[Departure](), count(target)
+    for departure in Departure:
+        if departure not in rules.departures:
             continue
-        taken.add(step)
-        after = count(target, replace(rules, steps=frozenset(taken)))
+        taken.add(departure)
+        after = count(target, replace(rules, departures=frozenset(taken)))
         storage, operations = (
             after.storage - before.storage,
             after.operations - before.operations,
         )
-        found.append(Difference(step=step, storage=storage, operations=operations))
+        found.append(Difference(departure=departure, storage=storage, operations=operations))
         before = after
     return found
 
@@ -74,8 +74,8 @@ def _attention(pieces: Pieces, number: int) -> Iterator[Row]:
         input_bits=target.activation_bits(Place.ATTENTION_NORM),
         quantizer=Place.QKV,
     )
-    # The factor becomes part of the queries' step: their integers, and the products' bits, stay.
-    if pieces.takes(Step.QUERIES):
+    # The factor becomes part of the queries' scale: their integers, and the products' bits, stay.
+    if pieces.makes(Departure.QUERIES):
         yield pieces.scaling(label("queries / √d_k"), h * k)
     yield pieces.product(
         label("key scores"), [Rows(count=h * context, nonzeros=k)], k, (bits, bits)
@@ -84,7 +84,7 @@ def _attention(pieces: Pieces, number: int) -> Iterator[Row]:
     yield pieces.matrix(
         label("position scores"), positions, input_bits=bits, rows=_scores(pieces, positions.rows)
     )
-    heads = h if pieces.takes(Step.SOFTMAX_HEADS) else 1
+    heads = h if pieces.makes(Departure.SOFTMAX_HEADS) else 1
     yield pieces.others(
         label("softmax"), heads * formulas.softmax(context), Place.ATTENTION_SOFTMAX
     )
@@ -106,9 +106,9 @@ def _attention(pieces: Pieces, number: int) -> Iterator[Row]:
 def _scores(pieces: Pieces, table: tuple[Rows, ...]) -> Iterator[Rows]:
     """Rows of the position scores: each is added to its key score, as a bias would be."""
     shape = pieces.target.shape
-    if not pieces.takes(Step.ROW_SUMS):  # the authors' code takes the table for full
+    if not pieces.makes(Departure.ROW_SUMS):  # the authors' code takes the table for full
         table = (Rows(count=shape.context, nonzeros=shape.key_width),)
-    heads = shape.heads if pieces.takes(Step.POSITION_HEADS) else 1
+    heads = shape.heads if pieces.makes(Departure.POSITION_HEADS) else 1
     return (Rows(count=heads * r.count, nonzeros=r.nonzeros, biased=True) for r in table)
 
 
@@ -161,9 +161,9 @@ def _bin(pieces: Pieces, number: int) -> Iterator[Row]:
     table = target.matrices[f"embedding.tables.{number}"]
     yield pieces.matrix(label("words"), table, input_bits=bits)
     # A bin's factor is multiplied into what its exponentials are divided by: one operation.
-    factor = pieces.takes(Step.TAIL_CHANCE)  # the probability of the bin
+    factor = pieces.makes(Departure.TAIL_CHANCE)  # the probability of the bin
     if number == 0:
-        factor = target.cache > 0 and pieces.takes(Step.CACHE_MIXING)  # 1 − λ
+        factor = target.cache > 0 and pieces.makes(Departure.CACHE_MIXING)  # 1 − λ
         words += len(target.shape.cutoffs)
         entries = target.matrices.get("softmax.tail_weight")
         if entries:
@@ -180,10 +180,10 @@ def _cache(pieces: Pieces) -> Iterator[Row]:
     target, size, width = pieces.target, pieces.target.cache, pieces.target.shape.width
     if not size:
         return
-    bits, mixing = target.activation_bits(Place.HIDDEN), pieces.takes(Step.CACHE_MIXING)
-    if pieces.takes(Step.CACHE_VALUES):
+    bits, mixing = target.activation_bits(Place.HIDDEN), pieces.makes(Departure.CACHE_MIXING)
+    if pieces.makes(Departure.CACHE_VALUES):
         yield pieces.values(label("θ and λ"), 2)
-    if mixing:  # θ becomes part of the hidden state's step, whose integers stay
+    if mixing:  # θ becomes part of the hidden state's scale, whose integers stay
         yield pieces.scaling(label("θ · hidden state"), width)
     rows = [Rows(count=size, nonzeros=width)]
     yield pieces.product(label("similarities"), rows, width, (bits, bits))

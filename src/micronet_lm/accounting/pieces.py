@@ -1,6 +1,6 @@
 """The kinds of pieces that a streaming step is made of, each counted as one row.
 
-Every rule that differs between `paper` and `challenge` asks for its step right where it matters.
+Where `paper` and `challenge` differ, the rules are asked for the departure on the spot.
 """
 
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from micronet_lm.accounting import formulas
 from micronet_lm.accounting.rows import ZERO, Label, Row
-from micronet_lm.accounting.rules import FREE_BITS, Rules, Step
+from micronet_lm.accounting.rules import FREE_BITS, Departure, Rules
 from micronet_lm.accounting.target import Matrix, Rows, Target
 from micronet_lm.config import FULL, Place
 
@@ -21,9 +21,9 @@ class Pieces:
     target: Target
     rules: Rules
 
-    def takes(self, step: Step) -> bool:
-        """Whether the rules take this step away from the authors' way."""
-        return step in self.rules.steps
+    def makes(self, departure: Departure) -> bool:
+        """Return whether the rules depart from the authors' way here."""
+        return departure in self.rules.departures
 
     def matrix(
         self,
@@ -64,14 +64,16 @@ class Pieces:
         """Sums of products of two inputs with these bits."""
         rows = tuple(rows)
         number = formulas.multiplies(rows)
-        by_rows = self.takes(Step.ROW_SUMS)
+        by_rows = self.makes(Departure.ROW_SUMS)
         adds = formulas.row_adds(rows) if by_rows else formulas.density_adds(rows, inputs)
         integers = max(bits) < FULL
         return Row(
             label=label,
             storage=self._quantizer(quantizer),
             multiplies=formulas.at_bits(number, self._multiply_bits(max(bits))),
-            adds=formulas.tree_adds(rows, *bits) if self.takes(Step.TREE) and integers else adds,
+            adds=formulas.tree_adds(rows, *bits)
+            if self.makes(Departure.TREE) and integers
+            else adds,
             plain_multiplies=number,
             plain_adds=adds,
         )
@@ -79,7 +81,7 @@ class Pieces:
     def scaling(self, label: Label, size: int) -> Row:
         """Multiplies of full-precision numbers."""
         number = formulas.each(size)
-        bits = FREE_BITS if self.takes(Step.FREE_MULTIPLIES) else FULL
+        bits = FREE_BITS if self.makes(Departure.FREE_MULTIPLIES) else FULL
         return Row(label=label, multiplies=formulas.at_bits(number, bits), plain_multiplies=number)
 
     def additions(self, label: Label, size: int) -> Row:
@@ -94,8 +96,10 @@ class Pieces:
     def norm(self, label: Label, quantizer: Place) -> Row:
         """A LayerNorm with its gain and bias."""
         width = self.target.shape.width
-        form = formulas.whole_norm if self.takes(Step.NORM_STEPS) else formulas.norm
-        row = self.values(label, 2 * width) if self.takes(Step.NORM_VALUES) else Row(label=label)
+        form = formulas.whole_norm if self.makes(Departure.NORM_STEPS) else formulas.norm
+        row = (
+            self.values(label, 2 * width) if self.makes(Departure.NORM_VALUES) else Row(label=label)
+        )
         return Row(
             label=label,
             storage=row.storage + self._quantizer(quantizer),
@@ -107,28 +111,28 @@ class Pieces:
 
     def values(self, label: Label, size: int) -> Row:
         """Stored full-precision numbers."""
-        bits = FREE_BITS if self.takes(Step.FREE_STORAGE) else FULL
+        bits = FREE_BITS if self.makes(Departure.FREE_STORAGE) else FULL
         storage = formulas.plain(size, bits)
         return Row(label=label, storage=storage, bits=bits, size=size, nonzeros=size)
 
     def _weight_bits(self, own: int) -> int:
         """Bits that a weight counts in storage."""
-        if self.takes(Step.FREE_STORAGE):
+        if self.makes(Departure.FREE_STORAGE):
             return FREE_BITS
-        return own if self.takes(Step.OWN_BITS) else self.target.bits
+        return own if self.makes(Departure.OWN_BITS) else self.target.bits
 
     def _multiply_bits(self, widest: int) -> int:
         """Bits that a multiply counts."""
-        if self.takes(Step.FREE_MULTIPLIES):
+        if self.makes(Departure.FREE_MULTIPLIES):
             return FREE_BITS
-        return widest if self.takes(Step.WIDEST) else self.target.bits
+        return widest if self.makes(Departure.WIDEST) else self.target.bits
 
     def _stored(self, matrix: Matrix) -> Fraction:
-        form = formulas.shorter if self.takes(Step.SHORTER) else formulas.masked
+        form = formulas.shorter if self.makes(Departure.SHORTER) else formulas.masked
         bias_bits = self._weight_bits(matrix.bias_bits)
         storage = form(matrix.size, matrix.nonzeros, self._weight_bits(matrix.bits))
         storage += form(matrix.bias_size, matrix.bias_nonzeros, bias_bits)
-        if self.takes(Step.WEIGHT_SCALES):
+        if self.makes(Departure.WEIGHT_SCALES):
             storage += formulas.plain(matrix.scales, FULL)
         return storage
 
@@ -136,6 +140,6 @@ class Pieces:
         """What one activation quantizer stores."""
         if place not in self.target.places:
             return ZERO
-        if self.takes(Step.WHOLE_SCALES):
+        if self.makes(Departure.WHOLE_SCALES):
             return formulas.whole_quantizer()
         return formulas.quantizer(self.target.activation_bits(place))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from micronet_lm.accounting import formulas
-from micronet_lm.accounting.rules import Rules, Step
+from micronet_lm.accounting.rules import Departure, Rules
 from micronet_lm.accounting.target import Target
 
 ZERO = Fraction(0)
@@ -82,8 +82,8 @@ class Account:
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """What one step away from rules `paper` changes."""
+    """What one departure from rules `paper` changes."""
 
-    step: Step
+    departure: Departure
     storage: Fraction
     operations: Fraction

@@ -1,7 +1,7 @@
 """The two ways to count, and each difference between them as one named item.
 
 Rules `paper` count as the authors' code does. Rules `challenge` count what the challenge's text
-says. The way from one to the other is a list of steps, in a fixed order: each changes one thing,
+says. Between them is a list of departures, in a fixed order: each changes one thing,
 so its amount is what the totals move by, and all amounts together are the whole difference.
 """
 
@@ -14,7 +14,7 @@ from micronet_lm.config import FULL
 from micronet_lm.errors import UsageError
 
 
-class Step(StrEnum):
+class Departure(StrEnum):
     """Names of the differences, in the order in which they are applied."""
 
     POSITION_HEADS = "position scores once a head"
@@ -38,7 +38,7 @@ class Step(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Reason:
-    """Why a step is taken."""
+    """Why a departure is made."""
 
     formula: str
     """What it adds, in symbols."""
@@ -46,67 +46,67 @@ class Reason:
     """What the challenge's text says, and what the authors' code does."""
 
 
-REASONS: dict[Step, Reason] = {
-    Step.POSITION_HEADS: Reason(
+REASONS: dict[Departure, Reason] = {
+    Departure.POSITION_HEADS: Reason(
         formula="L·(h − 1)·C·k multiplies and as many adds",
         why="every head has its own queries; the code counts one head",
     ),
-    Step.SOFTMAX_HEADS: Reason(
+    Departure.SOFTMAX_HEADS: Reason(
         formula="L·(h − 1)·(3C − 1)",
         why="every head has its own softmax; the code counts one head",
     ),
-    Step.QUERIES: Reason(
+    Departure.QUERIES: Reason(
         formula="L·h·k multiplies", why="the step performs them; the code leaves them out"
     ),
-    Step.NORM_STEPS: Reason(
+    Departure.NORM_STEPS: Reason(
         formula="2L·(d + 2)",
         why="mean, variance, ε, root, gain and bias are 7d + 2 operations; the code counts 6d",
     ),
-    Step.ROW_SUMS: Reason(
+    Departure.ROW_SUMS: Reason(
         formula="Σ max(m + bias − 1, 0) instead of z·(in − 1)/in and the biases",
         why="a row of m non-zeros takes m − 1 adds; the code scales dense sums by the density",
     ),
-    Step.TAIL_CHANCE: Reason(
+    Departure.TAIL_CHANCE: Reason(
         formula="1 for each bin but the first",
         why="a tail word's probability is its bin's times its own, one factor for the whole bin",
     ),
-    Step.CACHE_MIXING: Reason(
+    Departure.CACHE_MIXING: Reason(
         formula="d multiplies (θ), N adds (votes), 2 (λ and 1 − λ)",
         why="the code counts similarities and their softmax only",
     ),
-    Step.WIDEST: Reason(
+    Departure.WIDEST: Reason(
         formula="max(b_w, b_a)/32 instead of b/32",
         why="a product with an unquantized input is a 32-bit one; the code charges all at b",
     ),
-    Step.NORM_VALUES: Reason(
+    Departure.NORM_VALUES: Reason(
         formula="4dL",
         why="they are loaded; the code takes them as fused into the next matrix",
     ),
-    Step.CACHE_VALUES: Reason(formula="2", why="they are loaded; the code leaves them out"),
-    Step.SHORTER: Reason(
+    Departure.CACHE_VALUES: Reason(formula="2", why="they are loaded; the code leaves them out"),
+    Departure.SHORTER: Reason(
         formula="min(z·b + n, n·b)/32 instead of (z·b + n)/32",
         why="only a sparse tensor has a mask; the code adds one to every tensor",
     ),
-    Step.OWN_BITS: Reason(
+    Departure.OWN_BITS: Reason(
         formula="b of the tensor instead of b of the model",
         why="position tables, and embeddings if they stay full, are 32-bit; the code charges b",
     ),
-    Step.WEIGHT_SCALES: Reason(
+    Departure.WEIGHT_SCALES: Reason(
         formula="1 for each scale", why="they are loaded; the code leaves them out"
     ),
-    Step.WHOLE_SCALES: Reason(
+    Departure.WHOLE_SCALES: Reason(
         formula="b/32 for each activation quantizer",
         why="a scale is a 32-bit number; the code counts 32 − b bits of it",
     ),
-    Step.TREE: Reason(
+    Departure.TREE: Reason(
         formula="Σ over levels of half the terms at b_w + b_a − 2 + level bits",
         why="an accepted entry counted integer sums by the width of an adder tree",
     ),
-    Step.FREE_STORAGE: Reason(
+    Departure.FREE_STORAGE: Reason(
         formula="16/32 of every value; masks stay",
         why="a model that is not quantized may count as 16-bit",
     ),
-    Step.FREE_MULTIPLIES: Reason(
+    Departure.FREE_MULTIPLIES: Reason(
         formula="16/32 of every multiply; adds and others stay",
         why="a model that is not quantized may count as 16-bit, except for its adds",
     ),
@@ -115,20 +115,20 @@ REASONS: dict[Step, Reason] = {
 FREE_BITS = 16
 """What the allowance for unquantized models takes them for."""
 
-_OPTIONS = {Step.TREE, Step.FREE_STORAGE, Step.FREE_MULTIPLIES}
+_OPTIONS = {Departure.TREE, Departure.FREE_STORAGE, Departure.FREE_MULTIPLIES}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """How to count: the steps that are taken from the authors' way."""
+    """How to count: the departures from the authors' way."""
 
     name: Literal["paper", "challenge"]
-    steps: frozenset[Step] = field(default_factory=frozenset)
+    departures: frozenset[Departure] = field(default_factory=frozenset)
 
     @property
     def options(self) -> list[str]:
         """Conventions beyond the rules' own that are in force."""
-        return [step.value for step in Step if step in self.steps & _OPTIONS]
+        return [own.value for own in Departure if own in self.departures & _OPTIONS]
 
 
 PAPER = Rules(name="paper")
@@ -137,12 +137,12 @@ PAPER = Rules(name="paper")
 
 def challenge(*, tree: bool = False, freebie: bool = False) -> Rules:
     """As the challenge's text has it, with its options."""
-    steps = set(Step) - _OPTIONS
+    departures = set(Departure) - _OPTIONS
     if tree:
-        steps.add(Step.TREE)
+        departures.add(Departure.TREE)
     if freebie:
-        steps |= {Step.FREE_STORAGE, Step.FREE_MULTIPLIES}
-    return Rules(name="challenge", steps=frozenset(steps))
+        departures |= {Departure.FREE_STORAGE, Departure.FREE_MULTIPLIES}
+    return Rules(name="challenge", departures=frozenset(departures))
 
 
 def choose_rules(name: str, *, adds: str = "fp32", freebie: bool = False) -> Rules:
@@ -157,7 +157,7 @@ def choose_rules(name: str, *, adds: str = "fp32", freebie: bool = False) -> Rul
 
 def check_rules(rules: Rules, target: Target) -> None:
     """Refuse an allowance that the target has no right to."""
-    if Step.FREE_STORAGE in rules.steps and target.quantized:
+    if Departure.FREE_STORAGE in rules.departures and target.quantized:
         raise UsageError(
             f"--freebie is for models that are not quantized, but {target.name} has "
             f"{target.bits} bits; leave out --freebie, or count {FULL} bits"

@@ -62,11 +62,11 @@ def counted_shares(ids: NDArray[np.unsignedinteger], shape: ModelConfig) -> tupl
 def _as_integers(
     matrix: Matrix, slot: Slot, config: QuantizeConfig, reader: CheckpointReader
 ) -> Matrix:
-    """Note the bits of a matrix and its bias, and count the steps that come with them."""
+    """Note the bits of a matrix and its bias, and count the scales that come with them."""
     bits = {slot.name: bits_of(config, slot)}
     if slot.bias:
         bits[slot.bias] = bias_bits_of(config)
-    steps = 0
+    scales = 0
     for name, own in bits.items():
         if own == FULL:
             continue
@@ -75,7 +75,7 @@ def _as_integers(
                 f"{reader.path} holds {name} as floats: it is what training goes on with; count "
                 "the run's best checkpoint, which has its integers"
             )
-        steps += len(reader.model_tensor(f"{name}.steps"))
+        scales += len(reader.model_tensor(f"{name}.steps"))
         largest = int(np.abs(reader.model_tensor(name).astype(np.int32)).max(initial=0))
         if largest >= 1 << (own - 1):
             raise RunError(
@@ -83,7 +83,7 @@ def _as_integers(
                 f"{own} bits"
             )
     return replace(
-        matrix, bits=bits[slot.name], bias_bits=bits.get(slot.bias or "", FULL), scales=steps
+        matrix, bits=bits[slot.name], bias_bits=bits.get(slot.bias or "", FULL), scales=scales
     )
 
 

@@ -102,9 +102,9 @@ def as_json(account: Account) -> dict[str, Any]:
         },
         "differences": [
             {
-                "name": item.step.value,
-                "formula": REASONS[item.step].formula,
-                "why": REASONS[item.step].why,
+                "name": item.departure.value,
+                "formula": REASONS[item.departure].formula,
+                "why": REASONS[item.departure].why,
                 "storage": number(item.storage),
                 "operations": number(item.operations),
             }

@@ -28,7 +28,7 @@ def target_of(
             measured(slot, *(tensor.values for tensor in pair)),
             bits=own.bits,
             bias_bits=FULL if bias is None else bias.bits,
-            scales=sum(tensor.steps.size for tensor in pair if tensor.steps is not None),
+            scales=sum(tensor.scales.size for tensor in pair if tensor.scales is not None),
         )
     return Target(
         name=name,

@@ -34,9 +34,9 @@ class Piece:
     nonzeros: int
     sparse: bool
     stored: int
-    """Bits that it takes: elements, mask and steps."""
-    steps: int
-    """Bits of its steps alone."""
+    """Bits that it takes: elements, mask and scales."""
+    scales: int
+    """Bits of its scales alone."""
 
     @property
     def density(self) -> float:
@@ -63,13 +63,13 @@ def by_part(listed: Iterable[Piece]) -> dict[str, int]:
 
 
 def left_in_fp32(listed: Iterable[Piece]) -> dict[str, int]:
-    """Sum up the bits of all 32-bit numbers by part, steps on their own, the largest first."""
+    """Sum up the bits of all 32-bit numbers by part, scales on their own, the largest first."""
     sums: dict[str, int] = {}
     for piece in listed:
         if piece.bits == FULL:
             sums[piece.part] = sums.get(piece.part, 0) + piece.stored
-        elif piece.steps:
-            sums["steps"] = sums.get("steps", 0) + piece.steps
+        elif piece.scales:
+            sums["steps"] = sums.get("steps", 0) + piece.scales
     return dict(sorted(sums.items(), key=lambda item: -item[1]))
 
 
@@ -83,7 +83,7 @@ def _piece(name: str, weights: Weights) -> Piece:
         nonzeros=weights.nonzeros,
         sparse=weights.sparse,
         stored=weights.stored_bits,
-        steps=0 if weights.steps is None else FULL * weights.steps.size,
+        scales=0 if weights.scales is None else FULL * weights.scales.size,
     )
 
 
@@ -100,5 +100,5 @@ def _floats(name: str, part: str, shape: tuple[int, ...]) -> Piece:
         nonzeros=size,
         sparse=False,
         stored=FULL * size,
-        steps=0,
+        scales=0,
     )

@@ -5,7 +5,7 @@ import numpy as np
 from micronet_lm.artifact.bits import largest
 from micronet_lm.artifact.metadata import BITS, LARGEST_CACHE, refuse, short
 from micronet_lm.artifact.packed_model import CacheParameters, Floats, PackedModel, Weights
-from micronet_lm.artifact.steps import are_steps
+from micronet_lm.artifact.scales import are_scales
 from micronet_lm.config import FULL, Place
 from micronet_lm.layout import norm_names, tensor_shapes
 
@@ -35,11 +35,11 @@ def check_model(model: PackedModel) -> None:
 
 
 def check_weights(name: str, weights: Weights) -> None:
-    """Refuse values, integers and steps that a file must not hold."""
-    values, steps, bits = weights.values, weights.steps, weights.bits
-    if steps is None:
+    """Refuse values, integers and scales that a file must not hold."""
+    values, scales, bits = weights.values, weights.scales, weights.bits
+    if scales is None:
         if bits != FULL or values.dtype != np.float32:
-            refuse(f"its tensor {name} of {bits} bits and type {values.dtype} has no steps")
+            refuse(f"its tensor {name} of {bits} bits and type {values.dtype} has no scales")
         if not np.isfinite(values).all():
             refuse(f"its tensor {name} has values that are not finite")
         return
@@ -48,22 +48,22 @@ def check_weights(name: str, weights: Weights) -> None:
     limit = largest(bits)
     if values.size and not -limit <= int(values.min()) <= int(values.max()) <= limit:
         refuse(f"its tensor {name} has integers outside −{limit} to {limit}, the {bits}-bit range")
-    if steps.dtype != np.float32 or steps.shape not in ((1,), values.shape[:1]):
-        refuse(f"its tensor {name} has {list(steps.shape)} steps: 1, or one a row, can be")
-    if not are_steps(steps, bits):
-        refuse(f"its tensor {name} has steps that are not finite, negative, too fine or too large")
+    if scales.dtype != np.float32 or scales.shape not in ((1,), values.shape[:1]):
+        refuse(f"its tensor {name} has {list(scales.shape)} scales: it must have 1, or one per row")
+    if not are_scales(scales, bits):
+        refuse(f"its tensor {name} has scales that are not finite, negative, too fine or too large")
 
 
 def check_activations(place: Place, rows: Floats, count: int, bits: int | None) -> None:
-    """Refuse ranges and steps of activations that a file must not hold."""
+    """Refuse ranges and scales of activations that a file must not hold."""
     if rows.dtype != np.float32 or rows.shape != (count, 2):
         refuse(f"its activations.{place} have the shape {list(rows.shape)} instead of [{count}, 2]")
     if not count:
         refuse(f"its activations.{place} are none: the model has no such place")
     if not (np.isfinite(rows[:, 0]).all() and (rows[:, 0] >= 0).all()):
         refuse(f"its activations.{place} have ranges that are negative or not finite")
-    if bits is None or not are_steps(np.ascontiguousarray(rows[:, 1]), bits):
-        refuse(f"its activations.{place} have steps that are not finite, too fine or too large")
+    if bits is None or not are_scales(np.ascontiguousarray(rows[:, 1]), bits):
+        refuse(f"its activations.{place} have scales that are not finite, too fine or too large")
 
 
 def check_cache(cache: CacheParameters) -> None:

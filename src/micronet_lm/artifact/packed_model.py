@@ -14,11 +14,11 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Weights:
-    """A weight tensor: floats, or integers with the steps that make them values."""
+    """A weight tensor: floats, or integers with the scales that make them values."""
 
     values: NDArray[np.float32] | NDArray[np.int16]
     """float32 values, or int16 integers between −(2^(bits−1) − 1) and 2^(bits−1) − 1."""
-    steps: Floats | None = None
+    scales: Floats | None = None
     """(1) or (rows), for integers only."""
     bits: int = FULL
     """Of an integer, 2 to 16; 32 for floats."""
@@ -42,21 +42,21 @@ class Weights:
 
     @property
     def stored_bits(self) -> int:
-        """Bits of its integers or floats, of its mask, and of its steps."""
+        """Bits of its integers or floats, of its mask, and of its scales."""
         elements = self.nonzeros * self.bits + self.size if self.sparse else self.size * self.bits
-        return elements + (0 if self.steps is None else FULL * self.steps.size)
+        return elements + (0 if self.scales is None else FULL * self.scales.size)
 
     def floats(self) -> Floats:
-        """The values in fp32; exact, because a step's last bits are 0."""
-        if self.steps is None:
+        """The values in fp32; exact, because a scale's last bits are 0."""
+        if self.scales is None:
             return self.values.astype(np.float32, copy=False)
-        return self.values.astype(np.float32) * self.broadcast_steps()
+        return self.values.astype(np.float32) * self.broadcast_scales()
 
-    def broadcast_steps(self) -> Floats:
-        """The steps in a shape that multiplies the integers row by row."""
-        if self.steps is None:
-            raise ValueError("floats have no steps")
-        return self.steps.reshape(-1, *[1] * (self.values.ndim - 1))
+    def broadcast_scales(self) -> Floats:
+        """The scales in a shape that multiplies the integers row by row."""
+        if self.scales is None:
+            raise ValueError("floats have no scales")
+        return self.scales.reshape(-1, *[1] * (self.values.ndim - 1))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +93,6 @@ class PackedModel:
     activation_bits: int | None = None
     """Of the quantized activations, 2 to 16; none where nothing is quantized."""
     activations: Mapping[Place, Floats] = field(default_factory=dict)
-    """(count, 2) for each quantized place: a range and a step a quantizer."""
+    """(count, 2) for each quantized place: a range and a scale a quantizer."""
     card: Mapping[str, Any] = field(default_factory=dict)
     """What the model is and where it comes from; plain JSON values."""

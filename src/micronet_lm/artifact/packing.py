@@ -69,9 +69,9 @@ def _weights(reader: CheckpointReader, recipe: Recipe) -> dict[str, Weights]:
                 f"{reader.path} holds {name} as floats: it is what training goes on with; pack the "
                 "run's best checkpoint, which has its integers"
             )
-        steps = reader.model_tensor(f"{name}.steps").astype(np.float32, copy=False)
+        scales = reader.model_tensor(f"{name}.steps").astype(np.float32, copy=False)
         bits = integer[name].bits
-        found[name] = Weights(values=values.astype(np.int16), steps=steps, bits=bits)
+        found[name] = Weights(values=values.astype(np.int16), scales=scales, bits=bits)
     return found
 
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from micronet_lm.artifact.packed_model import CacheParameters, Floats, PackedModel, Weights
-from micronet_lm.artifact.steps import quantized, steps_of
+from micronet_lm.artifact.scales import quantized, scales_of
 from micronet_lm.config import FULL, ModelConfig, Place
 from micronet_lm.layout import PRUNABLE, Role, Slot, norm_names, slots
 
@@ -51,8 +51,8 @@ class Choice:
     """Of the tables and of the first bin's entries for the others."""
     position_bits: int = FULL
     bias_bits: int | None = None
-    step_a_row: bool = False
-    """Whether layers and projections have a step for each row, or one."""
+    scale_per_row: bool = False
+    """Whether layers and projections have a scale for each row, or one."""
     activation_bits: int | None = None
     """Of the activations; as many as `bits` when left out."""
     places: Collection[Place] = ()
@@ -67,7 +67,7 @@ def random_model(shape: ModelConfig, choice: Choice | None = None) -> PackedMode
     tensors: dict[str, Weights] = {}
     for slot in slots(shape):
         own_bits, bias_bits = _bits(slot, choice)
-        by_row = choice.step_a_row and slot.role in {Role.LAYER, Role.PROJECTION}
+        by_row = choice.scale_per_row and slot.role in {Role.LAYER, Role.PROJECTION}
         tensors[slot.name] = _packed(_matrix(slot, choice, random), own_bits, by_row)
         if slot.bias:
             tensors[slot.bias] = _packed(_bias(slot, shape, random), bias_bits, False)
@@ -146,9 +146,9 @@ def _packed(values: Floats, bits: int, by_row: bool) -> Weights:
         return Weights(values=values)
     axes = tuple(range(1, values.ndim)) if by_row else None
     ranges = np.abs(values).max(axis=axes).reshape(-1).astype(np.float32)
-    steps = steps_of(ranges, bits)
-    integers = quantized(values, steps.reshape(-1, *[1] * (values.ndim - 1)), bits)
-    return Weights(values=integers, steps=steps, bits=bits)
+    scales = scales_of(ranges, bits)
+    integers = quantized(values, scales.reshape(-1, *[1] * (values.ndim - 1)), bits)
+    return Weights(values=integers, scales=scales, bits=bits)
 
 
 def _activations(
@@ -163,5 +163,5 @@ def _activations(
         if place is Place.HIDDEN:
             middle = 3.0 * math.sqrt(2 * shape.layers + 1)
         ranges = (middle * random.uniform(0.8, 1.2, count)).astype(np.float32)
-        found[place] = np.stack([ranges, steps_of(ranges, bits)], axis=1)
+        found[place] = np.stack([ranges, scales_of(ranges, bits)], axis=1)
     return found

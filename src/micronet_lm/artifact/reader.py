@@ -122,7 +122,7 @@ class _Reader:
             refuse(f"its tensor {name} has the integer −2^{told.bits - 1}, which is not allowed")
         return Weights(
             values=_spread(name, integers, mask, told.shape),
-            steps=self._steps(f"{name}.steps", told.shape[0]),
+            scales=self._scales(f"{name}.steps", told.shape[0]),
             bits=told.bits,
         )
 
@@ -156,7 +156,7 @@ class _Reader:
                 found[place] = self.take(name, "F32", *part.shape)
         return found
 
-    def _steps(self, name: str, rows: int) -> NDArray[np.float32]:
+    def _scales(self, name: str, rows: int) -> NDArray[np.float32]:
         part = self._container.parts.get(name)
         each_row = part is not None and part.shape == (rows,)
         return self.take(name, "F32", rows if each_row else 1)

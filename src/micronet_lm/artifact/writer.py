@@ -54,9 +54,9 @@ def _weight_parts(name: str, weights: Weights) -> Parts:
         mask = flat != 0
         parts[f"{name}.mask"] = pack_mask(mask)
         flat = flat[mask]
-    if weights.bits < FULL and weights.steps is not None:
+    if weights.bits < FULL and weights.scales is not None:
         parts[f"{name}.integers"] = pack_integers(flat, weights.bits)
-        parts[f"{name}.steps"] = weights.steps
+        parts[f"{name}.steps"] = weights.scales
     elif weights.sparse:
         parts[f"{name}.values"] = flat
     else:

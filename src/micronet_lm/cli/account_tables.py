@@ -27,7 +27,7 @@ def print_account(account: Account, *, details: bool = False) -> None:
     console.print()
     for line in _facts(account):
         console.print(line, highlight=False, soft_wrap=True)
-    if account.rules.steps:
+    if account.rules.departures:
         console.print()
         console.print(_differences(account))
 
@@ -110,7 +110,7 @@ def _differences(account: Account) -> Table:
     table.add_column("operations", justify="right", no_wrap=True)
     for item in differences(account.target, account.rules):
         if item.storage or item.operations:
-            table.add_row(item.step.value, _signed(item.storage), _signed(item.operations))
+            table.add_row(item.departure.value, _signed(item.storage), _signed(item.operations))
     return table
 
 

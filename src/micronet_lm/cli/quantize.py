@@ -27,7 +27,7 @@ _EXAMPLE = """examples:
       --steps 200 --out runs/sweep
   micronet quantize --resume runs/four
 
---steps 0 calibrates and trains nothing; the paper takes one step. --learned learns the step sizes
+--steps 0 calibrates and trains nothing; the paper takes one step. --learned learns the scales
 too. --places code quantizes the activations that the authors' code does, text those of the paper's
 text, none no activations; a list of places does what it says (docs/quantization.md draws them).
 --recipe takes the section quantize of a preset or recipe. Any key can be set as --section.key
@@ -67,7 +67,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser.add_argument(
         "--places", metavar="WHICH", help="code, text, none, or places with commas (default: code)"
     )
-    parser.add_argument("--learned", action="store_true", help="learn the step sizes (LSQ)")
+    parser.add_argument("--learned", action="store_true", help="learn the scales (LSQ)")
     parser.add_argument("--recipe", metavar="NAME", help="whose section quantize is taken")
     parser.add_argument("--labels", type=Path, metavar="DIR", help="distil from these soft labels")
     parser.add_argument("--corpus", type=Path, metavar="DIR", help="where the corpus is now")
@@ -171,7 +171,7 @@ def _sweep(arguments: argparse.Namespace, changes: dict[str, Any]) -> int:
         raise UsageError(f"--methods has no {unknown[0]}; it knows {', '.join(METHODS)}")
     if arguments.tokens < 1:
         raise UsageError(f"--tokens {arguments.tokens} must be at least 1 token")
-    why = "--sweep names the widths, and --methods says whether steps are learned"
+    why = "--sweep names the widths, and --methods says whether scales are learned"
     _refuse(arguments, ("bits", "learned", "quantize.bits", "quantize.learned"), why)
     source = Run.open(arguments.target)
     corpus = source.corpus(arguments.corpus)

@@ -181,8 +181,8 @@ def _plan(
         for stage in stages.values():
             costs.setdefault(stage.fingerprint, Costs(recipes, facts))
     rows = []
-    for step in plan(site, targets):
-        rows += estimated(site, [step], costs[step.stage.fingerprint], _tell)
+    for planned in plan(site, targets):
+        rows += estimated(site, [planned], costs[planned.stage.fingerprint], _tell)
     if not as_json:
         print_plan(str(site.root), rows, None)
     return rows

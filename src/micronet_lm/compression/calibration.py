@@ -1,7 +1,7 @@
-"""The steps that a quantized model begins with: from its weights, and from what text makes of it.
+"""The scales that a quantized model begins with: from its weights, and from what text makes of it.
 
 A weight's range is its largest magnitude. An activation's is the moving average of the largest
-magnitudes in pieces of the training split. Where steps are to be learned, they begin instead at
+magnitudes in pieces of the training split. Where scales are to be learned, they begin instead at
 the fraction of that range at which rounding and cutting off together cost the least squared error:
 at few bits the largest magnitudes are not worth their price, and training would need long to find
 out.
@@ -18,7 +18,7 @@ from micronet_lm.compression.ranges import RangeTracker
 from micronet_lm.config import Place, QuantizeConfig
 from micronet_lm.model import LanguageModel
 from micronet_lm.model.quantizers import ActivationQuantizers, Quantizers, WeightQuantizer
-from micronet_lm.model.rounding import quantized, step_for
+from micronet_lm.model.rounding import quantized, scale_for
 from micronet_lm.training.evaluation import hidden_states
 
 PIECE = 1024
@@ -28,7 +28,7 @@ FITTED_TOKENS = 4096
 """Tokens that the least squared error is measured on."""
 
 FRACTIONS = tuple(0.02 ** (i / 39) for i in range(40))
-"""Of the largest magnitude: the ranges that are tried for learned steps."""
+"""Of the largest magnitude: the ranges that are tried for learned scales."""
 
 
 def calibrate(
@@ -38,7 +38,7 @@ def calibrate(
     *,
     advance: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """Set all steps of a quantized model; `ids` are the training split."""
+    """Set all scales of a quantized model; `ids` are the training split."""
     quantizers = model.quantizers
     assert quantizers is not None  # noqa: S101
     for name, quantizer in quantizers.of_weights().items():
@@ -82,13 +82,13 @@ def _walk(
 
 @torch.no_grad()
 def _fit_weight(quantizer: WeightQuantizer, weight: Tensor) -> None:
-    """Take, for each step of a weight, the range of the least squared error."""
-    rows = weight.reshape(len(quantizer.steps), -1)
+    """Take, for each scale of a weight, the range of the least squared error."""
+    rows = weight.reshape(len(quantizer.scales), -1)
     ranges = quantizer.magnitudes(weight)
     errors = torch.stack(
         [
             (
-                quantized(rows, step_for(ranges * f, quantizer.bits).unsqueeze(1), quantizer.bits)
+                quantized(rows, scale_for(ranges * f, quantizer.bits).unsqueeze(1), quantizer.bits)
                 - rows
             )
             .double()
@@ -96,9 +96,9 @@ def _fit_weight(quantizer: WeightQuantizer, weight: Tensor) -> None:
             .sum(dim=1)
             for f in FRACTIONS
         ]
-    )  # (fractions, steps)
+    )  # (fractions, scales)
     best = torch.tensor(FRACTIONS)[errors.argmin(dim=0)]
-    quantizer.steps.copy_(step_for(ranges * best, quantizer.bits))
+    quantizer.scales.copy_(scale_for(ranges * best, quantizer.bits))
 
 
 def _fit_activations(
@@ -123,7 +123,7 @@ def _fit_activations(
 def _measure(own: ActivationQuantizers, errors: Tensor) -> Callable[[int, Tensor], None]:
     def watch(number: int, x: Tensor) -> None:
         for row, fraction in enumerate(FRACTIONS):
-            step = step_for(own.ranges[number] * fraction, own.bits)
-            errors[row, number] += (quantized(x, step, own.bits) - x).square().sum()
+            scale = scale_for(own.ranges[number] * fraction, own.bits)
+            errors[row, number] += (quantized(x, scale, own.bits) - x).square().sum()
 
     return watch

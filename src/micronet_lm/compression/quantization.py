@@ -2,7 +2,7 @@
 
 The forward pass rounds weights and activations, gradients go straight through, and the optimizer
 moves the floats behind the integers. After each step the weights' ranges are taken anew and those
-of activations follow a moving average; learned steps are parameters and move by themselves.
+of activations follow a moving average; learned scales are parameters and move by themselves.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from micronet_lm.training.processes import Processes
 
 
 class QuantizationAware(Plugin):
-    """Keeps a quantized model's steps, its pruned zeros and its cache's parameters."""
+    """Keeps a quantized model's scales, its pruned zeros and its cache's parameters."""
 
     name = "quantization"
     quantizes = True
@@ -48,7 +48,7 @@ class QuantizationAware(Plugin):
             self._tracker.begin(training_only=True)
 
     def after_step(self, model: LanguageModel, hidden: Tensor, batch: Batch) -> None:
-        """Hold what is pruned at zero, then let the steps follow the ranges."""
+        """Hold what is pruned at zero, then let the scales follow the ranges."""
         apply_masks(model, self._masks)
         if self._config.learned:
             return
@@ -60,7 +60,7 @@ class QuantizationAware(Plugin):
             self._tracker.follow(everybody.amax(dim=0), 1 - self._config.decay)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the masks; ranges and steps are the model's."""
+        """Return the masks; ranges and scales are the model's."""
         return {name: mask.to(torch.uint8) for name, mask in self._masks.items()}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:

@@ -36,7 +36,7 @@ METHODS: Mapping[str, Mapping[str, Any]] = {
     "trained": {"quantize.learned": False},
     "learned": {"quantize.learned": True},
 }
-"""Ranges only; ranges of the least squared error; quantization-aware training; learned steps."""
+"""Ranges only; ranges of the least squared error; quantization-aware training; learned scales."""
 
 PLAIN = "unquantized"
 """The method of the model that everything is compared with."""

@@ -127,7 +127,7 @@ def inputs_of(source: Run | None, labels: SoftLabels | None) -> dict[str, Input]
 
 
 def calibrated_model(source: Run, recipe: Recipe, corpus: Corpus) -> LanguageModel:
-    """Quantize a run's best model with steps from its weights and from the training split."""
+    """Quantize a run's best model with scales from its weights and from the training split."""
     scheme, config = scheme_of(recipe), recipe.quantize
     assert scheme is not None and config is not None  # noqa: S101
     model = source.model()

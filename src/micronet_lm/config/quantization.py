@@ -1,4 +1,4 @@
-"""The recipe's section `quantize`: widths, places, and how the steps are found."""
+"""The recipe's section `quantize`: widths, places, and how the scales are found."""
 
 from typing import Annotated, Literal, Self
 
@@ -51,16 +51,16 @@ class QuantizeConfig(Section):
     """Width of all biases but LayerNorm's, which stay in fp32 with its gains."""
 
     scales: Literal["row", "matrix"] = "row"
-    """A step for each output of the layers' matrices and projections, or one a matrix."""
+    """One scale per output of the layers' matrices and projections, or one per matrix."""
 
     table_scales: Literal["row", "matrix"] = "matrix"
-    """The same for tables and tails; a step takes as much as several of a narrow row's integers."""
+    """The same for tables and tails; a scale takes as much as several integers of a narrow row."""
 
     learned: bool = False
-    """Whether step sizes are learned with the weights (LSQ), instead of following ranges."""
+    """Whether scales are learned with the weights (LSQ), instead of following ranges."""
 
     learned_rate: float = Field(default=10.0, gt=0.0)
-    """How many times faster than a weight the logarithm of a learned step moves."""
+    """How many times faster than a weight the logarithm of a learned scale moves."""
 
     decay: float = Field(default=0.9, ge=0.0, lt=1.0)
     """Of the moving average of activations' ranges."""

@@ -5,7 +5,7 @@ Whoever builds, trains, counts or packs a model asks here, so that all mean the 
 
 from micronet_lm.layout.names import is_norm, norm_names, tensor_shapes
 from micronet_lm.layout.slots import EMBEDDINGS, PRUNABLE, Role, Slot, slots, vectors
-from micronet_lm.layout.widths import Width, bias_bits_of, bits_of, step_count, widths
+from micronet_lm.layout.widths import Width, bias_bits_of, bits_of, scale_count, widths
 
 __all__ = [
     "EMBEDDINGS",
@@ -17,8 +17,8 @@ __all__ = [
     "bits_of",
     "is_norm",
     "norm_names",
+    "scale_count",
     "slots",
-    "step_count",
     "tensor_shapes",
     "vectors",
     "widths",

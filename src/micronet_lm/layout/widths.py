@@ -1,4 +1,4 @@
-"""How wide each tensor of a quantized model is, and how many steps it has: config by role.
+"""How wide each tensor of a quantized model is, and how many scales it has: config by role.
 
 Everything that writes, reads or counts integers asks here.
 """
@@ -15,7 +15,7 @@ class Width:
 
     bits: int
     """Of an integer."""
-    steps: int
+    scales: int
     """One for each row (first index) of the tensor as a checkpoint holds it, or one for all."""
 
 
@@ -36,8 +36,8 @@ def bias_bits_of(config: QuantizeConfig) -> int:
     return config.bits if config.bias_bits is None else config.bias_bits
 
 
-def step_count(config: QuantizeConfig, slot: Slot) -> int:
-    """How many steps a matrix's integers have; a bias always has one."""
+def scale_count(config: QuantizeConfig, slot: Slot) -> int:
+    """How many scales a matrix's integers have; a bias always has one."""
     if slot.role is Role.POSITIONS:
         return 1
     rule = config.table_scales if slot.role in EMBEDDINGS else config.scales
@@ -50,7 +50,7 @@ def widths(config: QuantizeConfig, shape: ModelConfig) -> dict[str, Width]:
     for slot in slots(shape):
         bits, bias_bits = bits_of(config, slot), bias_bits_of(config)
         if bits < FULL:
-            found[slot.name] = Width(bits=bits, steps=step_count(config, slot))
+            found[slot.name] = Width(bits=bits, scales=scale_count(config, slot))
         if slot.bias and bias_bits < FULL:
-            found[slot.bias] = Width(bits=bias_bits, steps=1)
+            found[slot.bias] = Width(bits=bias_bits, scales=1)
     return found

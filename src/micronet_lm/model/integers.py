@@ -1,7 +1,7 @@
-"""A quantized model as it is stored: integers and their steps, and back.
+"""A quantized model as it is stored: integers and their scales, and back.
 
-`NAME` holds a parameter's integers and `NAME.steps` its steps; `activations.PLACE` holds a row
-(range, step) for each quantizer of a place. What is not quantized is stored as it is.
+`NAME` holds a parameter's integers and `NAME.steps` its scales; `activations.PLACE` holds a row
+(range, scale) for each quantizer of a place. What is not quantized is stored as it is.
 """
 
 from collections.abc import Mapping
@@ -15,9 +15,30 @@ _OWN = "quantizers."
 """Leads the names of the quantizers' own tensors in a state."""
 
 
+_MODULE, _FILE = ".scales", ".steps"
+"""How a quantizer's scales are called in a module and, since the first format, in files."""
+
+
+def file_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Give the tensors of a module's state the names that they have in files."""
+    return _renamed(state, _MODULE, _FILE)
+
+
+def module_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Give a file's tensors the names that they have in a module's state."""
+    return _renamed(tensors, _FILE, _MODULE)
+
+
+def _renamed(tensors: Mapping[str, Tensor], old: str, new: str) -> dict[str, Tensor]:
+    return {
+        name.removesuffix(old) + new if name.startswith(_OWN) and name.endswith(old) else name: t
+        for name, t in tensors.items()
+    }
+
+
 @torch.no_grad()
 def stored_tensors(model: LanguageModel) -> dict[str, Tensor]:
-    """Return a model's tensors as they are stored: floats, or integers with steps."""
+    """Return a model's tensors as they are stored: floats, or integers with scales."""
     state: dict[str, Tensor] = dict(model.state_dict())
     if model.quantizers is None:
         return state
@@ -25,9 +46,9 @@ def stored_tensors(model: LanguageModel) -> dict[str, Tensor]:
     for name, quantizer in model.quantizers.of_weights().items():
         dtype = torch.int8 if quantizer.bits <= 8 else torch.int16
         found[name] = quantizer.integers(state[name]).to(dtype)
-        found[f"{name}.steps"] = quantizer.current_steps().clone()
+        found[f"{name}.steps"] = quantizer.current_scales().clone()
     for place, quantizers in model.quantizers.of_activations().items():
-        columns = (quantizers.current_ranges(), quantizers.current_steps())
+        columns = (quantizers.current_ranges(), quantizers.current_scales())
         found[f"activations.{place}"] = torch.stack(columns, dim=1)
     return found
 
@@ -47,21 +68,21 @@ def state_of_stored(model: LanguageModel, tensors: Mapping[str, Tensor]) -> dict
         return dict(tensors)
     state = dict(tensors)
     for name, quantizer in model.quantizers.of_weights().items():
-        steps = state.pop(f"{name}.steps", None)
-        if name not in state or steps is None or state[name].is_floating_point():
+        scales = state.pop(f"{name}.steps", None)
+        if name not in state or scales is None or state[name].is_floating_point():
             continue
         own = f"{_OWN}weights.{name.replace('.', '/')}"
         whole = state[name]
-        state[name] = whole.float() * steps.view(-1, *[1] * (whole.ndim - 1))
-        state[f"{own}.steps"] = steps
+        state[name] = whole.float() * scales.view(-1, *[1] * (whole.ndim - 1))
+        state[f"{own}.scales"] = scales
         if quantizer.moves is not None:
-            state[f"{own}.moves"] = torch.zeros_like(steps)
+            state[f"{own}.moves"] = torch.zeros_like(scales)
     for place, quantizers in model.quantizers.of_activations().items():
         rows = state.pop(f"activations.{place}", None)
         if rows is None:
             continue
         own = f"{_OWN}activations.{place}"
-        state[f"{own}.ranges"], state[f"{own}.steps"] = rows.unbind(dim=1)
+        state[f"{own}.ranges"], state[f"{own}.scales"] = rows.unbind(dim=1)
         if quantizers.moves is not None:
             state[f"{own}.moves"] = torch.zeros(len(rows))
     return state

@@ -132,5 +132,5 @@ def pieces(length: int, others: int, size: int) -> list[slice]:
 
     Pieces of whole cache lines: a product with few inputs is four times slower on odd ones.
     """
-    step = max(64, size // (4 * max(1, others)) // 64 * 64)
-    return [slice(low, low + step) for low in range(0, max(1, length), step)]
+    piece = max(64, size // (4 * max(1, others)) // 64 * 64)
+    return [slice(low, low + piece) for low in range(0, max(1, length), piece)]

@@ -1,7 +1,7 @@
-"""What a quantized model holds beside its weights: a step for every row, tensor or place.
+"""What a quantized model holds beside its weights: a scale for every row, tensor or place.
 
 The model's parameters stay floats, in training those that the optimizer moves. Whoever uses one
-gets it rounded to integer · step by its quantizer, in evaluation as in training.
+gets it rounded to integer · scale by its quantizer, in evaluation as in training.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,10 +15,10 @@ from micronet_lm.model.rounding import (
     fake_quantize,
     integers,
     largest,
-    moved_steps,
+    moved_scales,
     quantize_backward,
     quantized,
-    step_for,
+    scale_for,
 )
 
 Watch = Callable[[int, Tensor], None]
@@ -30,7 +30,7 @@ class Scheme:
     """What is quantized, and how finely."""
 
     weights: Mapping[str, tuple[int, int]]
-    """By parameter: bits, and the number of steps (1, or the size of its first dimension)."""
+    """By parameter: bits, and the number of scales (1, or the size of its first dimension)."""
 
     places: frozenset[Place]
     """Which activations."""
@@ -39,50 +39,50 @@ class Scheme:
     """Their bits."""
 
     learned_rate: float | None = None
-    """How much faster than a weight a step's logarithm is learned; nothing: steps are set."""
+    """How much faster than a weight a scale's logarithm is learned; nothing: scales are set."""
 
 
 class WeightQuantizer(nn.Module):
     """Rounds one parameter."""
 
-    steps: Tensor
+    scales: Tensor
     moves: nn.Parameter | None
 
-    def __init__(self, bits: int, steps: int, learned_rate: float | None) -> None:
+    def __init__(self, bits: int, scales: int, learned_rate: float | None) -> None:
         super().__init__()
         self.bits, self._rate = bits, learned_rate
-        self.register_buffer("steps", torch.zeros(steps))
-        self.moves = None if learned_rate is None else nn.Parameter(torch.zeros(steps))
+        self.register_buffer("scales", torch.zeros(scales))
+        self.moves = None if learned_rate is None else nn.Parameter(torch.zeros(scales))
 
-    def current_steps(self) -> Tensor:
-        """The steps in force, (1) or (rows)."""
-        return _in_force(self.steps, self.moves, self._rate, self.bits)
+    def current_scales(self) -> Tensor:
+        """The scales in force, (1) or (rows)."""
+        return _in_force(self.scales, self.moves, self._rate, self.bits)
 
     def follow(self, weight: Tensor) -> None:
-        """Set the steps so that the largest magnitude of each range is reached."""
-        self.steps.copy_(step_for(self.magnitudes(weight), self.bits))
+        """Set the scales so that the largest magnitude of each range is reached."""
+        self.scales.copy_(scale_for(self.magnitudes(weight), self.bits))
 
     def magnitudes(self, weight: Tensor) -> Tensor:
         """The largest magnitude of each range, (1) or (rows)."""
-        return weight.detach().abs().reshape(len(self.steps), -1).amax(dim=1)
+        return weight.detach().abs().reshape(len(self.scales), -1).amax(dim=1)
 
     def integers(self, weight: Tensor) -> Tensor:
         """The integers of a weight, as floats."""
-        return integers(weight.detach(), self._spread(self.current_steps(), weight), self.bits)
+        return integers(weight.detach(), self._spread(self.current_scales(), weight), self.bits)
 
     def forward(self, weight: Tensor) -> Tensor:
-        """Return integers times steps."""
-        return fake_quantize(weight, self._spread(self.current_steps(), weight), self.bits)
+        """Return integers times scales."""
+        return fake_quantize(weight, self._spread(self.current_scales(), weight), self.bits)
 
-    def _spread(self, steps: Tensor, weight: Tensor) -> Tensor:
-        """Give steps the shape in which they meet the weight's rows."""
-        return steps.view(-1, *[1] * (weight.ndim - 1))
+    def _spread(self, scales: Tensor, weight: Tensor) -> Tensor:
+        """Give scales the shape in which they meet the weight's rows."""
+        return scales.view(-1, *[1] * (weight.ndim - 1))
 
 
 class ActivationQuantizers(nn.Module):
-    """Rounds the activations of one place: a step for each layer or projection."""
+    """Rounds the activations of one place: a scale for each layer or projection."""
 
-    steps: Tensor
+    scales: Tensor
     ranges: Tensor
     moves: nn.Parameter | None
 
@@ -90,29 +90,29 @@ class ActivationQuantizers(nn.Module):
         super().__init__()
         self.bits, self._rate = bits, learned_rate
         self.register_buffer("ranges", torch.zeros(count))
-        self.register_buffer("steps", torch.zeros(count))
+        self.register_buffer("scales", torch.zeros(count))
         self.moves = None if learned_rate is None else nn.Parameter(torch.zeros(count))
         self.acts = True
         self.watch: Watch | None = None
 
-    def current_steps(self) -> Tensor:
-        """The steps in force, (count)."""
-        return _in_force(self.steps, self.moves, self._rate, self.bits)
+    def current_scales(self) -> Tensor:
+        """The scales in force, (count)."""
+        return _in_force(self.scales, self.moves, self._rate, self.bits)
 
     def current_ranges(self) -> Tensor:
-        """What they reach, or, where steps are learned, what their largest integers stand for."""
-        return self.ranges if self.moves is None else self.current_steps() * largest(self.bits)
+        """What they reach, or, where scales are learned, what their largest integers stand for."""
+        return self.ranges if self.moves is None else self.current_scales() * largest(self.bits)
 
     def set_ranges(self, ranges: Tensor) -> None:
-        """Set the ranges and with them the steps."""
+        """Set the ranges and with them the scales."""
         self.ranges.copy_(ranges)
-        self.steps.copy_(step_for(ranges, self.bits))
+        self.scales.copy_(scale_for(ranges, self.bits))
 
     def forward(self, x: Tensor, number: int) -> Tensor:
         """Round what comes into one of the place's quantizers."""
         if self.watch is not None:
             self.watch(number, x.detach())
-        return fake_quantize(x, self.current_steps()[number], self.bits) if self.acts else x
+        return fake_quantize(x, self.current_scales()[number], self.bits) if self.acts else x
 
 
 class AttentionRounding:
@@ -121,29 +121,29 @@ class AttentionRounding:
     def __init__(self, quantizers: ActivationQuantizers | None, number: int) -> None:
         self._quantizers, self._number = quantizers, number
         acts = quantizers is not None and quantizers.acts
-        self.step = quantizers.current_steps()[number] if quantizers and acts else None
+        self.scale = quantizers.current_scales()[number] if quantizers and acts else None
 
     def forward(self, probabilities: Tensor) -> Tensor:
-        """Round to fp32 and, where the place is quantized, to integer · step."""
+        """Round to fp32 and, where the place is quantized, to integer · scale."""
         single = probabilities.float()
         if self._quantizers is None:
             return single
         if self._quantizers.watch is not None:
             self._quantizers.watch(self._number, single)
-        if self.step is None:
+        if self.scale is None:
             return single
-        return quantized(single, self.step.detach(), self._quantizers.bits)
+        return quantized(single, self.scale.detach(), self._quantizers.bits)
 
     def backward(self, probabilities: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Gradients with respect to the probabilities and the step."""
-        if self.step is None or self._quantizers is None:
+        """Gradients with respect to the probabilities and the scale."""
+        if self.scale is None or self._quantizers is None:
             return gradient, None
         return quantize_backward(
             probabilities.float(),
-            self.step.detach(),
+            self.scale.detach(),
             self._quantizers.bits,
             gradient,
-            learned=self.step.requires_grad,
+            learned=self.scale.requires_grad,
         )
 
 
@@ -176,8 +176,8 @@ class Quantizers(nn.Module):
         return {Place(name): module for name, module in self.activations.items()}  # type: ignore[misc]
 
 
-def _in_force(steps: Tensor, moves: Tensor | None, rate: float | None, bits: int) -> Tensor:
-    return steps if moves is None or rate is None else moved_steps(steps, moves, rate, bits)
+def _in_force(scales: Tensor, moves: Tensor | None, rate: float | None, bits: int) -> Tensor:
+    return scales if moves is None or rate is None else moved_scales(scales, moves, rate, bits)
 
 
 def _key(name: str) -> str:

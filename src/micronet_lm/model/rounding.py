@@ -1,7 +1,7 @@
-"""Symmetric linear quantization (section 4.3): the rounding, its steps, and its gradients.
+"""Symmetric linear quantization (section 4.3): the rounding, its scales, and its gradients.
 
 Of w bits, M = 2^(w−1) − 1 is the largest integer: there are 2^w − 1 levels, symmetric around 0.
-The step Δ (the paper's inverse scale) has 0 in the last w bits of its mantissa, so that every
+The scale Δ (the paper's inverse scale) has 0 in the last w bits of its mantissa, so that every
 integer · Δ is exact in fp32. docs/arithmetic.md fixes the rounding for all implementations.
 """
 
@@ -14,7 +14,7 @@ from torch import Tensor
 MANTISSA = 23
 """Stored mantissa bits of a float32."""
 
-SMALLEST_STEP = 2.0**-126
+SMALLEST_SCALE = 2.0**-126
 """The smallest normal float32: its reciprocal is finite."""
 
 
@@ -23,41 +23,41 @@ def largest(bits: int) -> int:
     return (1 << (bits - 1)) - 1
 
 
-def step_for(ranges: Tensor, bits: int) -> Tensor:
+def scale_for(ranges: Tensor, bits: int) -> Tensor:
     """Δ = range / M, rounded up to a float32 whose last w mantissa bits are 0; 0 for range 0."""
     return rounded_up(ranges.double() / largest(bits), bits)
 
 
 def rounded_up(values: Tensor, bits: int) -> Tensor:
-    """Round up to float32 steps; positive values below the smallest step become that step."""
+    """Round up to float32 scales; positive values below the smallest scale become that scale."""
     kept = 2.0 ** (MANTISSA - bits + 1)  # mantissas of frexp lie in [1/2, 1)
     mantissa, exponent = torch.frexp(values.double())
     exact = torch.ldexp((mantissa * kept).ceil() / kept, exponent)
-    steps = exact.clamp_min(SMALLEST_STEP).float()
-    return torch.where(values > 0, steps, 0.0)
+    scales = exact.clamp_min(SMALLEST_SCALE).float()
+    return torch.where(values > 0, scales, 0.0)
 
 
-def integers(x: Tensor, steps: Tensor, bits: int) -> Tensor:
-    """Give clamp(rint(x · fl(1/Δ)), −M, M) as floats; 0 where Δ is 0. `steps` are broadcast."""
+def integers(x: Tensor, scales: Tensor, bits: int) -> Tensor:
+    """Give clamp(rint(x · fl(1/Δ)), −M, M) as floats; 0 where Δ is 0. `scales` are broadcast."""
     limit = largest(bits)
-    return _scaled(x, steps).round_().clamp_(-limit, limit)
+    return _scaled(x, scales).round_().clamp_(-limit, limit)
 
 
-def quantized(x: Tensor, steps: Tensor, bits: int) -> Tensor:
+def quantized(x: Tensor, scales: Tensor, bits: int) -> Tensor:
     """Give integer · Δ, exactly, without gradients."""
-    return integers(x, steps, bits).mul_(steps)
+    return integers(x, scales, bits).mul_(scales)
 
 
 def quantize_backward(
-    x: Tensor, steps: Tensor, bits: int, gradient: Tensor, *, learned: bool
+    x: Tensor, scales: Tensor, bits: int, gradient: Tensor, *, learned: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """Gradients of `quantized` with respect to x and, if they are learned, to the steps.
+    """Gradients of `quantized` with respect to x and, if they are learned, to the scales.
 
-    Straight through where nothing was cut off, and none beyond. For a step it is that of learned
-    step sizes (Esser et al., arXiv 1902.08153): q − x/Δ inside and ±M outside, times 1/√(n·M)
-    for the n numbers that share the step, so that its gradients are as large as a weight's.
+    Straight through where nothing was cut off, and none beyond. For a scale it is that of learned
+    scale sizes (Esser et al., arXiv 1902.08153): q − x/Δ inside and ±M outside, times 1/√(n·M)
+    for the n numbers that share the scale, so that its gradients are as large as a weight's.
     """
-    scaled, limit = _scaled(x, steps), largest(bits)
+    scaled, limit = _scaled(x, scales), largest(bits)
     nearest = scaled.round()
     inside = nearest.abs() <= limit
     d_x = gradient * inside
@@ -65,22 +65,22 @@ def quantize_backward(
         return d_x, None
     within = scaled.abs() < limit
     slope = torch.where(within, nearest - scaled, nearest.clamp(-limit, limit))
-    shared = max(1, x.numel() // steps.numel())
-    d_steps = (gradient * slope).sum_to_size(steps.shape) / math.sqrt(shared * limit)
-    return d_x, d_steps.to(steps.dtype)
+    shared = max(1, x.numel() // scales.numel())
+    d_scales = (gradient * slope).sum_to_size(scales.shape) / math.sqrt(shared * limit)
+    return d_x, d_scales.to(scales.dtype)
 
 
-def fake_quantize(x: Tensor, steps: Tensor, bits: int) -> Tensor:
-    """Give integer · Δ with gradients: straight through to x, and to steps that are learned."""
-    result: Tensor = _FakeQuantize.apply(x, steps, bits)  # type: ignore[no-untyped-call]
+def fake_quantize(x: Tensor, scales: Tensor, bits: int) -> Tensor:
+    """Give integer · Δ with gradients: straight through to x, and to scales that are learned."""
+    result: Tensor = _FakeQuantize.apply(x, scales, bits)  # type: ignore[no-untyped-call]
     return result
 
 
-def moved_steps(base: Tensor, moves: Tensor, rate: float, bits: int) -> Tensor:
-    """Steps that are learned: base · exp(rate · moves), rounded up; straight through.
+def moved_scales(base: Tensor, moves: Tensor, rate: float, bits: int) -> Tensor:
+    """Scales that are learned: base · exp(rate · moves), rounded up; straight through.
 
-    Adam moves every parameter by about its learning rate. A step's logarithm, and not the step,
-    is what should move so: steps differ by orders of magnitude.
+    Adam moves every parameter by about its learning rate. A scale's logarithm, and not the scale,
+    is what should move so: scales differ by orders of magnitude.
     """
     result: Tensor = _RoundedUp.apply(base * torch.exp(rate * moves), bits)  # type: ignore[no-untyped-call]
     return result
@@ -88,16 +88,16 @@ def moved_steps(base: Tensor, moves: Tensor, rate: float, bits: int) -> Tensor:
 
 class _FakeQuantize(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, steps: Tensor, bits: int) -> Tensor:
-        ctx.save_for_backward(x, steps)
+    def forward(ctx: Any, x: Tensor, scales: Tensor, bits: int) -> Tensor:
+        ctx.save_for_backward(x, scales)
         ctx.bits = bits
-        return quantized(x, steps, bits)
+        return quantized(x, scales, bits)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        x, steps = ctx.saved_tensors
+        x, scales = ctx.saved_tensors
         learned = ctx.needs_input_grad[1]
-        return *quantize_backward(x, steps, ctx.bits, gradients[0], learned=learned), None
+        return *quantize_backward(x, scales, ctx.bits, gradients[0], learned=learned), None
 
 
 class _RoundedUp(torch.autograd.Function):
@@ -110,6 +110,6 @@ class _RoundedUp(torch.autograd.Function):
         return gradients[0], None
 
 
-def _scaled(x: Tensor, steps: Tensor) -> Tensor:
+def _scaled(x: Tensor, scales: Tensor) -> Tensor:
     """Give x · fl(1/Δ) in fp32; 0 where Δ is 0."""
-    return x * torch.where(steps > 0, 1 / steps, 0.0)
+    return x * torch.where(scales > 0, 1 / scales, 0.0)

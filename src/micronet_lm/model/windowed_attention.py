@@ -20,14 +20,14 @@ BLOCK = 48
 class Rounding(Protocol):
     """What becomes of the probabilities before values are mixed by them, with its gradient."""
 
-    step: Tensor | None
+    scale: Tensor | None
     """What may be learned about it."""
 
     def forward(self, probabilities: Tensor) -> Tensor:
         """Round (G, R, C) probabilities."""
 
     def backward(self, probabilities: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return the gradients of the probabilities, given those of the rounded, and the step's."""
+        """Return gradients of the probabilities, given those of the rounded, and of the scale."""
 
 
 def windowed_attention(
@@ -52,9 +52,9 @@ def windowed_attention(
         (B, T, H, d_v).
 
     """
-    step = None if rounding is None else rounding.step
+    scale = None if rounding is None else rounding.scale
     output: Tensor = _WindowedAttention.apply(  # type: ignore[no-untyped-call]
-        queries, keys, values, positions, missing, step, rounding
+        queries, keys, values, positions, missing, scale, rounding
     )
     return output
 
@@ -68,7 +68,7 @@ class _WindowedAttention(torch.autograd.Function):
         values: Tensor,
         positions: Tensor,
         missing: int,
-        step: Tensor | None,  # `rounding.step`, named for the sake of its gradient
+        scale: Tensor | None,  # `rounding.step`, named for the sake of its gradient
         rounding: Rounding | None,
     ) -> Tensor:
         batch, time, heads, _ = queries.shape
@@ -108,10 +108,10 @@ class _WindowedAttention(torch.autograd.Function):
         d_values = torch.bmm(wide.mT, g)  # (G, S, d_v)
         d_wide = torch.bmm(g, v.mT)  # (G, R, S)
         # Softmax backward on the band: p · (dp − Σ p·dp).
-        probability, d_probability, d_step = _band(wide, context), _band(d_wide, context), None
+        probability, d_probability, d_scale = _band(wide, context), _band(d_wide, context), None
         if kept:
             (probability,) = kept
-            d_probability, d_step = ctx.rounding.backward(probability, d_probability)
+            d_probability, d_scale = ctx.rounding.backward(probability, d_probability)
         d_scores = d_probability * probability  # (G, R, C)
         total = d_scores.sum(dim=-1, keepdim=True)
         d_scores = d_scores.addcmul_(probability, total, value=-1)
@@ -129,7 +129,7 @@ class _WindowedAttention(torch.autograd.Function):
             _overlap_add(d_values, batch, span, heads, size),
             d_positions.to(ctx.positions_type),
             None,
-            d_step,
+            d_scale,
             None,
         )
 
@@ -152,17 +152,17 @@ def _mask_missing(scores: Tensor, missing: int) -> None:
         scores[:, :, :rows].masked_fill_(row + column < missing, float("-inf"))
 
 
-def _blocks(sequence: Tensor, step: int, length: int) -> Tensor:
-    """Cut (B, T', H, K) into pieces of `length` that begin every `step`: (B·H·blocks, length, K).
+def _blocks(sequence: Tensor, stride: int, length: int) -> Tensor:
+    """Cut (B, T', H, K) into pieces of `length` that begin every `stride`: (B·H·blocks, length, K).
 
     Zeros fill up the last piece. They meet only queries that are themselves filled up.
     """
     batch, time, heads, width = sequence.shape
-    blocks = -(-(time - (length - step)) // step)
-    short = (blocks - 1) * step + length - time
+    blocks = -(-(time - (length - stride)) // stride)
+    short = (blocks - 1) * stride + length - time
     if short:
         sequence = torch.nn.functional.pad(sequence, (0, 0, 0, 0, 0, short))
-    pieces = sequence.unfold(1, length, step)  # (B, blocks, H, K, length)
+    pieces = sequence.unfold(1, length, stride)  # (B, blocks, H, K, length)
     return pieces.permute(0, 2, 1, 4, 3).reshape(batch * heads * blocks, length, width)
 
 
@@ -172,14 +172,14 @@ def _unblock(pieces: Tensor, batch: int, time: int, heads: int) -> Tensor:
     return pieces.view(batch, heads, -1, width)[:, :, :time].transpose(1, 2)
 
 
-def _overlap_add(pieces: Tensor, batch: int, time: int, heads: int, step: int) -> Tensor:
+def _overlap_add(pieces: Tensor, batch: int, time: int, heads: int, stride: int) -> Tensor:
     """Undo `_blocks` where pieces overlap, adding what lies over each other: (B, T', H, K)."""
     groups, length, width = pieces.shape
     blocks = groups // (batch * heads)
-    shifts = -(-length // step)
+    shifts = -(-length // stride)
     pieces = pieces.view(batch, heads, blocks, length, width)
-    total = pieces.new_zeros(batch, heads, blocks + shifts - 1, step, width)
+    total = pieces.new_zeros(batch, heads, blocks + shifts - 1, stride, width)
     for shift in range(shifts):
-        part = pieces[:, :, :, shift * step : (shift + 1) * step]
+        part = pieces[:, :, :, shift * stride : (shift + 1) * stride]
         total[:, :, shift : shift + blocks, : part.shape[3]] += part
     return total.flatten(2, 3)[:, :, :time].transpose(1, 2)

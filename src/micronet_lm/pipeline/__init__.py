@@ -1,13 +1,14 @@
 """From text to a compressed model: stages that are skipped, resumed or run again as need be."""
 
 from micronet_lm.pipeline.recipes import Recipes, split_recipe, take_apart
-from micronet_lm.pipeline.runner import Step, perform, plan, run_stages
+from micronet_lm.pipeline.runner import PlannedStage, perform, plan, run_stages
 from micronet_lm.pipeline.site import Record, Site, State
 from micronet_lm.pipeline.stage import Interrupted, Product, Stage, in_order
 from micronet_lm.pipeline.stages import Sources, linked_corpus, stages_of
 
 __all__ = [
     "Interrupted",
+    "PlannedStage",
     "Product",
     "Recipes",
     "Record",
@@ -15,7 +16,6 @@ __all__ = [
     "Sources",
     "Stage",
     "State",
-    "Step",
     "in_order",
     "linked_corpus",
     "perform",

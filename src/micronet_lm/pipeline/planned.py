@@ -5,30 +5,30 @@ from pathlib import Path
 from typing import Any
 
 from micronet_lm.pipeline.costs import Cost, Costs
-from micronet_lm.pipeline.runner import Step
+from micronet_lm.pipeline.runner import PlannedStage
 from micronet_lm.pipeline.site import Site, State
 
 NOWHERE = Path("nowhere")
 
 
 def estimated(
-    site: Site, steps: Sequence[Step], costs: Costs, tell: Callable[[str], None]
+    site: Site, plan: Sequence[PlannedStage], costs: Costs, tell: Callable[[str], None]
 ) -> list[dict[str, Any]]:
     """Estimate what is still to be done; what is complete costs nothing more."""
     rows = []
-    for step in steps:
+    for planned in plan:
         cost = Cost()
-        if step.runs:
-            tell(f"Estimating {step.stage.name}")
+        if planned.runs:
+            tell(f"Estimating {planned.stage.name}")
             # Only what goes on can use what is in its folder.
-            going_on = step.state is State.INTERRUPTED
-            cost = costs.of(step.stage.name, site.folder(step.stage) if going_on else NOWHERE)
+            going_on = planned.state is State.INTERRUPTED
+            cost = costs.of(planned.stage.name, site.folder(planned.stage) if going_on else NOWHERE)
         rows.append(
             {
-                "stage": step.stage.name,
-                "state": step.state.value,
-                "changes": list(step.changes),
-                "runs": step.runs,
+                "stage": planned.stage.name,
+                "state": planned.state.value,
+                "changes": list(planned.changes),
+                "runs": planned.runs,
                 **cost.as_json(),
             }
         )

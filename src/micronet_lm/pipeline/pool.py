@@ -51,7 +51,7 @@ def room_for_jobs() -> int:
 def run_side_by_side(site: Site, targets: Sequence[Stage], pool: Pool, tell: Tell) -> None:
     """Bring all targets to completion; one that fails does not stop those that can go on."""
     with writing(site), site.locked():
-        todo = {step.stage.fingerprint: step.stage for step in plan(site, targets) if step.runs}
+        todo = {own.stage.fingerprint: own.stage for own in plan(site, targets) if own.runs}
         tell(f"{len(todo)} stages to run")
         executor = _executor(site, pool)
         if executor is None:

@@ -17,7 +17,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class PlannedStage:
     """A stage, how it stands, and whether it is to be run."""
 
     stage: Stage
@@ -28,7 +28,7 @@ class Step:
     """Whether it has to be run: it is not complete, and it or something that needs it is asked."""
 
 
-def plan(site: Site, targets: Sequence[Stage]) -> list[Step]:
+def plan(site: Site, targets: Sequence[Stage]) -> list[PlannedStage]:
     """Say what has to be done so that all targets are complete; nothing is touched."""
     stages = in_order(targets)
     states = {stage.fingerprint: site.state(stage) for stage in stages}
@@ -37,7 +37,7 @@ def plan(site: Site, targets: Sequence[Stage]) -> list[Step]:
         if stage.fingerprint in wanted and states[stage.fingerprint] is not State.COMPLETE:
             wanted |= {needed.fingerprint for needed in stage.needs.values()}
     return [
-        Step(
+        PlannedStage(
             stage=stage,
             state=states[stage.fingerprint],
             changes=tuple(site.changes(stage)),
@@ -56,18 +56,18 @@ def run_stages(
     sentence; only for processes that have not computed with torch (`child.py` says why).
     """
     with writing(site), site.locked():
-        steps = plan(site, targets)
-        prepare([step.stage for step in steps if step.runs])
-        for number, step in enumerate(steps, 1):
-            lead = f"[{number}/{len(steps)}] {step.stage.name}"
-            if not step.runs:
-                tell(f"{lead}: {step.state.value}{_unneeded(step)}")
+        planned = plan(site, targets)
+        prepare([own.stage for own in planned if own.runs])
+        for number, own in enumerate(planned, 1):
+            lead = f"[{number}/{len(planned)}] {own.stage.name}"
+            if not own.runs:
+                tell(f"{lead}: {own.state.value}{_unneeded(own)}")
                 continue
-            tell(f"{lead}: {_reason(step)}")
+            tell(f"{lead}: {_reason(own)}")
             if in_children:
-                do_in_child(partial(perform, site, step.stage), step.stage.name)
+                do_in_child(partial(perform, site, own.stage), own.stage.name)
             else:
-                perform(site, step.stage)
+                perform(site, own.stage)
 
 
 def prepare(stages: Iterable[Stage]) -> None:
@@ -112,19 +112,19 @@ def writing(site: Site) -> Iterator[None]:
         ) from error
 
 
-def _reason(step: Step) -> str:
-    match step.state:
+def _reason(own: PlannedStage) -> str:
+    match own.state:
         case State.INTERRUPTED:
             return "goes on"
         case State.CHANGED:
-            return f"again, because of {', '.join(step.changes)}"
+            return f"again, because of {', '.join(own.changes)}"
         case State.GONE:
             return "again, because its folder is gone and something needs it"
         case _:
             return "begins"
 
 
-def _unneeded(step: Step) -> str:
-    if step.state is State.COMPLETE:
+def _unneeded(own: PlannedStage) -> str:
+    if own.state is State.COMPLETE:
         return ""
     return ", and not needed"

@@ -262,7 +262,7 @@ def _choices() -> Iterator[tuple[str, ModelConfig, Choice]]:
                 sparsity=0.4 if bits != 8 else 0.0,
                 bits=bits,
                 position_bits=bits if quantized == "all" else 32,
-                step_a_row=quantized == "no",
+                scale_per_row=quantized == "no",
                 places=own,
             )
             yield f"{bits} bits with {quantized} activations quantized", shape, choice

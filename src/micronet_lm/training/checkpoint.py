@@ -12,7 +12,13 @@ from torch import Tensor, nn
 from micronet_lm.errors import RunError
 from micronet_lm.files import replacing
 from micronet_lm.model import LanguageModel
-from micronet_lm.model.integers import is_stored, state_of_stored, stored_tensors
+from micronet_lm.model.integers import (
+    file_names,
+    is_stored,
+    module_names,
+    state_of_stored,
+    stored_tensors,
+)
 from micronet_lm.runs import FORMAT, PREFIX, Progress, open_checkpoint
 
 
@@ -59,7 +65,7 @@ def read_checkpoint(path: Path, *, prefix: str = "") -> Checkpoint:
 
 def model_tensors(module: nn.Module) -> dict[str, Tensor]:
     """Return a module's parameters and buffers under `model.…`."""
-    return {f"{PREFIX}{name}": tensor for name, tensor in module.state_dict().items()}
+    return {f"{PREFIX}{name}": tensor for name, tensor in file_names(module.state_dict()).items()}
 
 
 def result_tensors(model: LanguageModel) -> dict[str, Tensor]:
@@ -70,8 +76,7 @@ def result_tensors(model: LanguageModel) -> dict[str, Tensor]:
 def load_model(model: LanguageModel, checkpoint: Checkpoint, origin: Path) -> None:
     """Put a checkpoint's weights into a model of the same shape."""
     state = checkpoint.part("model")
-    if is_stored(state):
-        state = state_of_stored(model, state)
+    state = state_of_stored(model, state) if is_stored(state) else module_names(state)
     try:
         model.load_state_dict(state)
     except RuntimeError as error:

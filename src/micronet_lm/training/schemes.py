@@ -12,7 +12,7 @@ def scheme_of(recipe: Recipe) -> Scheme | None:
     if config is None:
         return None
     return Scheme(
-        weights={n: (w.bits, w.steps) for n, w in widths(config, recipe.model).items()},
+        weights={n: (w.bits, w.scales) for n, w in widths(config, recipe.model).items()},
         places=config.chosen_places,
         activation_bits=config.width_of_activations,
         learned_rate=config.learned_rate if config.learned else None,

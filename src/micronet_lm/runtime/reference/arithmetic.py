@@ -22,32 +22,32 @@ EPSILON = 1e-5
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Numbers:
-    """Activations or weights: `numbers · step`. Integers have a step, floats have 1."""
+    """Activations or weights: `numbers · scale`. Integers have a scale, floats have 1."""
 
     numbers: Array
-    step: Array | float = 1.0
+    scale: Array | float = 1.0
 
     def floats(self) -> Floats:
         """The values in fp32; exact."""
-        if isinstance(self.step, float) and self.step == 1.0:
+        if isinstance(self.scale, float) and self.scale == 1.0:
             return self.numbers.astype(np.float32, copy=False)
-        return self.numbers.astype(np.float32) * np.asarray(self.step, np.float32)
+        return self.numbers.astype(np.float32) * np.asarray(self.scale, np.float32)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Quantizer:
     """Q of one place in one layer."""
 
-    step: np.float32
+    scale: np.float32
     bits: int
 
     def __call__(self, x: Floats) -> Numbers:
-        """Round to the nearest multiple of the step, half to even, within the bits' range."""
-        if self.step == 0:
-            return Numbers(numbers=np.zeros_like(x), step=0.0)
+        """Round to the nearest multiple of the scale, half to even, within the bits' range."""
+        if self.scale == 0:
+            return Numbers(numbers=np.zeros_like(x), scale=0.0)
         limit = largest(self.bits)
-        integers = np.clip(np.rint(x * (np.float32(1) / self.step)), -limit, limit)
-        return Numbers(numbers=integers, step=float(self.step))
+        integers = np.clip(np.rint(x * (np.float32(1) / self.scale)), -limit, limit)
+        return Numbers(numbers=integers, scale=float(self.scale))
 
 
 def quantize(x: Floats, quantizer: Quantizer | None) -> Numbers:
@@ -69,7 +69,7 @@ class Linear:
         """fl(W x + b) of each row of x (T, inputs)."""
         sums = x.numbers.astype(self.matrix.dtype, copy=False) @ self.matrix
         if sums.dtype == np.float64:
-            sums *= self.scale * np.asarray(x.step)
+            sums *= self.scale * np.asarray(x.scale)
         if self.bias is not None:
             sums += self.bias
         return sums.astype(np.float32, copy=False)
@@ -79,8 +79,8 @@ def linear(weights: Weights, bias: Weights | None, exact: bool) -> Linear:
     """Prepare a matrix (outputs × inputs) and its bias."""
     kind: type[np.floating[Any]] = np.float64 if exact else np.float32
     scale: Array | float = 1.0
-    if exact and weights.steps is not None:
-        matrix, scale = weights.values.astype(kind), weights.steps.astype(kind)
+    if exact and weights.scales is not None:
+        matrix, scale = weights.values.astype(kind), weights.scales.astype(kind)
     else:
         matrix = weights.floats().astype(kind, copy=False)
     own = None if bias is None else bias.floats().astype(kind, copy=False)

@@ -23,16 +23,16 @@ class Positions:
     """The scores of relative positions, (d_k, C)."""
 
     table: Array
-    step: float
+    scale: float
     """What integers are multiplied with; 1 where the table holds values."""
 
 
 def positions_of(weights: Weights, exact: bool) -> Positions:
-    """Prepare a position table; integers with one step stay integers."""
-    if exact and weights.steps is not None and weights.steps.size == 1:
-        return Positions(table=weights.values.astype(np.float64), step=float(weights.steps[0]))
+    """Prepare a position table; integers with one scale stay integers."""
+    if exact and weights.scales is not None and weights.scales.size == 1:
+        return Positions(table=weights.values.astype(np.float64), scale=float(weights.scales[0]))
     kind = np.float64 if exact else np.float32
-    return Positions(table=weights.floats().astype(kind), step=1.0)
+    return Positions(table=weights.floats().astype(kind), scale=1.0)
 
 
 def attend(
@@ -59,15 +59,15 @@ def attend(
         query = queries.numbers[low:high].astype(kind, copy=False).transpose(1, 0, 2)  # (h, R, d_k)
         seen = slice(low, high + context - 1)
         products = np.ascontiguousarray(query @ every_key[seen].transpose(1, 2, 0))  # (h, R, S)
-        scores = _band(products, context) * (queries.step * keys.step)
-        scores += (query @ positions.table) * (queries.step * positions.step)
+        scores = _band(products, context) * (queries.scale * keys.scale)
+        scores += (query @ positions.table) * (queries.scale * positions.scale)
         scores *= scale
         for row in range(max(0, missing - low)):  # keys before the text's first token
             scores[:, row : row + 1, : missing - low - row] = -np.inf
         chances = quantize(_softmax(scores), quantizer)  # (h, R, C)
         spread = np.zeros_like(products)
         _band(spread, context)[...] = chances.numbers
-        sums = (spread @ every_value[seen].transpose(1, 0, 2)) * (chances.step * values.step)
+        sums = (spread @ every_value[seen].transpose(1, 0, 2)) * (chances.scale * values.scale)
         mixed[low:high] = sums.transpose(1, 0, 2)
     return mixed
 

@@ -41,11 +41,11 @@ class NumpyEngine:
         self._index = {word: number for number, word in enumerate(model.words)}
         self.fingerprint = hashlib.sha256(file.container.everything()).digest()
         quantizers: dict[Place, list[Quantizer]] = {
-            place: [Quantizer(step=step, bits=model.activation_bits or 0) for step in rows[:, 1]]
+            place: [Quantizer(scale=scale, bits=model.activation_bits or 0) for scale in rows[:, 1]]
             for place, rows in model.activations.items()
         }
         hidden = quantizers.get(Place.HIDDEN)
-        self.hidden_step = float(hidden[0].step) if hidden else 1.0
+        self.hidden_scale = float(hidden[0].scale) if hidden else 1.0
         exact = bool(quantizers)
         self._network = Network(model, quantizers, exact)
         self._softmax = AdaptiveSoftmax(model, quantizers, exact)

@@ -99,10 +99,10 @@ class Embedding:
 def _rows(table: Weights, rows: Ids) -> Numbers:
     """Rows of a table; integers stay integers."""
     numbers: Array = table.values[rows].astype(np.float32, copy=False)
-    if table.steps is None:
+    if table.scales is None:
         return Numbers(numbers=numbers)
-    steps = table.steps if table.steps.size == 1 else table.steps[rows]
-    return Numbers(numbers=numbers, step=steps[:, None].astype(np.float64))
+    scales = table.scales if table.scales.size == 1 else table.scales[rows]
+    return Numbers(numbers=numbers, scale=scales[:, None].astype(np.float64))
 
 
 class Block:
@@ -150,9 +150,9 @@ class Block:
         keys, values = np.concatenate([keys, k]), np.concatenate([values, v])
         mixed = attend(
             shape,
-            Numbers(numbers=q.reshape(time, shape.heads, shape.key_width), step=qkv.step),
-            Numbers(numbers=keys, step=qkv.step),
-            Numbers(numbers=values, step=qkv.step),
+            Numbers(numbers=q.reshape(time, shape.heads, shape.key_width), scale=qkv.scale),
+            Numbers(numbers=keys, scale=qkv.scale),
+            Numbers(numbers=values, scale=qkv.scale),
             self._positions,
             self._quantizers.get(Place.ATTENTION_SOFTMAX),
         )

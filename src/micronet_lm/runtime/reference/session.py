@@ -55,7 +55,7 @@ class NumpySession:
                 before = np.concatenate([self._hidden.floats(), before])
             following = ids[len(ids) - len(before) :]
             self._memory = self._memory.after(before, following, self._engine.cache.size)
-        last = Numbers(numbers=hidden.numbers[-1:].copy(), step=hidden.step)
+        last = Numbers(numbers=hidden.numbers[-1:].copy(), scale=hidden.scale)
         self._past, self._hidden, self._answer = past, last, None
         self._tokens += len(ids)
 
@@ -132,7 +132,7 @@ class NumpySession:
         )
         session._memory = Memory(states=tensors["memory.states"], words=tensors["memory.words"])
         if "hidden" in tensors:
-            session._hidden = Numbers(numbers=tensors["hidden"], step=engine.hidden_step)
+            session._hidden = Numbers(numbers=tensors["hidden"], scale=engine.hidden_scale)
         return session
 
     def _ask(self) -> Floats:

@@ -52,7 +52,7 @@ class AdaptiveSoftmax:
         result = self._within(0, hidden, entries)
         for tail, (low, high) in enumerate(pairwise(self._bounds[1:]), start=1):
             (places,) = np.nonzero((words >= low) & (words < high))
-            own = Numbers(numbers=hidden.numbers[places], step=hidden.step)
+            own = Numbers(numbers=hidden.numbers[places], scale=hidden.scale)
             result[places] += self._within(tail, own, words[places] - low)
         return result
 
@@ -74,9 +74,9 @@ class AdaptiveSoftmax:
         states = self._states(number, hidden)
         table, bias = self._tables[number], self._biases[number]
         result = np.empty(len(words), np.float32)
-        step = max(1, PIECE // len(table))
-        for low in range(0, len(words), step):
-            own = slice(low, low + step)
+        length = max(1, PIECE // len(table))
+        for low in range(0, len(words), length):
+            own = slice(low, low + length)
             logits = states[own] @ table.T + bias
             asked = np.take_along_axis(logits, words[own, None], axis=1)[:, 0]
             result[own] = asked - log_sum_exp(logits)
