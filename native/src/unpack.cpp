@@ -175,18 +175,18 @@ class PanelWriter {
 };
 
 // The same for weights of 9 bits: upper bytes go to their places at once, the last bits of a row's
-// steps are gathered until their byte is full.
+// pairs are gathered until their byte is full.
 class NinesWriter {
  public:
   NinesWriter(uint8_t* to, int64_t columns) : to_(to), columns_(columns) { begin_row(); }
 
   void put(const int16_t* values, int64_t count) {
     while (count) {
-      if (in_group_ == 0 && odd_ == 0 && count >= 2 * kGroupSteps && columns_ - column_ >= 2 * kGroupSteps) {
+      if (in_group_ == 0 && odd_ == 0 && count >= 2 * kGroupPairs && columns_ - column_ >= 2 * kGroupPairs) {
         put_group(values);
-        values += 2 * kGroupSteps;
-        count -= 2 * kGroupSteps;
-      } else if (column_ == 0 && count >= columns_ && columns_ % 2 == 0 && in_group_ + columns_ / 2 <= kGroupSteps) {
+        values += 2 * kGroupPairs;
+        count -= 2 * kGroupPairs;
+      } else if (column_ == 0 && count >= columns_ && columns_ % 2 == 0 && in_group_ + columns_ / 2 <= kGroupPairs) {
         put_row(values);
         values += columns_;
         count -= columns_;
@@ -204,47 +204,47 @@ class NinesWriter {
   }
 
  private:
-  // A row's next steps: their upper bytes. Gives the last bits of both columns, the first step's highest.
-  static std::pair<unsigned, unsigned> put_steps(const int16_t* values, int64_t steps, uint8_t* upper) {
+  // A row's next pairs: their upper bytes. Gives the last bits of both columns, the first pair's highest.
+  static std::pair<unsigned, unsigned> put_pairs(const int16_t* values, int64_t pairs, uint8_t* upper) {
     unsigned first = 0, second = 0;
-    for (int64_t step = 0; step < steps; ++step, upper += kStepBytes) {
-      upper[0] = uint8_t(values[2 * step] >> 1);
-      upper[1] = uint8_t(values[2 * step + 1] >> 1);
-      first = 2 * first | (values[2 * step] & 1);
-      second = 2 * second | (values[2 * step + 1] & 1);
+    for (int64_t pair = 0; pair < pairs; ++pair, upper += kPairBytes) {
+      upper[0] = uint8_t(values[2 * pair] >> 1);
+      upper[1] = uint8_t(values[2 * pair + 1] >> 1);
+      first = 2 * first | (values[2 * pair] & 1);
+      second = 2 * second | (values[2 * pair + 1] & 1);
     }
     return {first, second};
   }
   void put_group(const int16_t* values) {
-    const auto lasts = put_steps(values, kGroupSteps, group_ + kStepBytes);
+    const auto lasts = put_pairs(values, kGroupPairs, group_ + kPairBytes);
     group_[0] = uint8_t(lasts.first);
     group_[1] = uint8_t(lasts.second);
-    column_ += 2 * kGroupSteps;
+    column_ += 2 * kGroupPairs;
     group_ += kGroupBytes;
   }
   // A row that lies in one group, as all do of a table that is very narrow.
   void put_row(const int16_t* values) {
-    const auto lasts = put_steps(values, columns_ / 2, group_ + (1 + in_group_) * kStepBytes);
-    const auto behind = int(kGroupSteps - in_group_ - columns_ / 2);
+    const auto lasts = put_pairs(values, columns_ / 2, group_ + (1 + in_group_) * kPairBytes);
+    const auto behind = int(kGroupPairs - in_group_ - columns_ / 2);
     group_[0] = uint8_t(group_[0] | lasts.first << behind);
     group_[1] = uint8_t(group_[1] | lasts.second << behind);
     column_ = columns_;
   }
   void put_one(int16_t value) {
-    group_[(1 + in_group_) * kStepBytes + odd_] = uint8_t(value >> 1);
+    group_[(1 + in_group_) * kPairBytes + odd_] = uint8_t(value >> 1);
     lasts_[odd_] = uint8_t(lasts_[odd_] | (value & 1) << (7 - in_group_));
     ++column_;
     in_group_ += odd_;
     odd_ = 1 - odd_;
-    if (in_group_ < kGroupSteps) return;
+    if (in_group_ < kGroupPairs) return;
     end_group();
     in_group_ = 0;
     group_ += kGroupBytes;
   }
   void begin_row() {
-    const int64_t step = row_ / kLanes * ((columns_ + 1) / 2);
-    group_ = to_ + group_of(step) + place_in_step(row_ % kLanes, 0);
-    in_group_ = step % kGroupSteps;
+    const int64_t pair = row_ / kLanes * ((columns_ + 1) / 2);
+    group_ = to_ + group_of(pair) + place_in_pair(row_ % kLanes, 0);
+    in_group_ = pair % kGroupPairs;
     odd_ = 0;
   }
   void end_group() {
