@@ -21,7 +21,7 @@ void embed(const Model& model, const int32_t* ids, int64_t tokens, Workspace& w)
     batch.columns = bin.table.columns;
     if (bin.table.integers()) {
       batch.integers = w.embedded.integers.data();
-      batch.step = *bin.table.steps_at(row);
+      batch.scale = *bin.table.scales_at(row);
       batch.bits = bin.table.bits;
     }
     Product(model.kernels, bin.embedding_projection, batch, model.exact, w.scratch).all(nullptr, w.x.row(t), w.x.stride);
@@ -50,37 +50,37 @@ void attend(const Model& model, const Layer& layer, const Window& window, int64_
     for (int64_t d = 0; d < 2 * pairs; ++d)
       integer_query[d] = d < c.key_width ? w.qkv.integer_row(token)[head * c.key_width + d] : int16_t{0};
   }
-  const float scale = float(1.0 / std::sqrt(double(c.key_width)));
-  const double step = layer.qkv_values.step;
+  const float inverse_root = float(1.0 / std::sqrt(double(c.key_width)));
+  const double scale = layer.qkv_values.scale;
   const Positions& positions = layer.positions;
   float* p = w.probabilities.data() + 1;  // one free place in front: see below
   if (model.exact) {
     double* s = w.exact_scores.data() + head * w.score_stride();
     if (positions.integers)
       k.scores_i16(positions.pairs.data() + column * 2, positions.stride, pairs, integer_query, n,
-                   step * positions.step * double(scale), false, s);
+                   scale * positions.scale * double(inverse_root), false, s);
     else if (head == 0)  // for all heads: they share the table
       k.scores_table(positions.values.data() + column, positions.stride, c.key_width, w.wide_queries(token), c.heads, n,
-                     double(scale), s, w.score_stride());
+                     double(inverse_root), s, w.score_stride());
     if (layer.integer_keys)
       k.scores_i16(past.integer_keys.data() + (head * pairs * stride + first) * 2, stride, pairs, integer_query, n,
-                   step * step * double(scale), true, s);
+                   scale * scale * double(inverse_root), true, s);
     else
       k.scores_f64(past.float_keys.data() + head * c.key_width * stride + first, stride, c.key_width, query, n,
-                   double(scale), true, s);
+                   double(inverse_root), true, s);
     k.softmax_f64(s, n, p);
   } else {
     float* s = w.scores.data();
-    k.scores_f32(past.float_keys.data() + head * c.key_width * stride + first, stride, c.key_width, query, n, scale,
+    k.scores_f32(past.float_keys.data() + head * c.key_width * stride + first, stride, c.key_width, query, n, inverse_root,
                  false, s);
-    k.scores_f32(positions.values.data() + column, positions.stride, c.key_width, query, n, scale, true, s);
+    k.scores_f32(positions.values.data() + column, positions.stride, c.key_width, query, n, inverse_root, true, s);
     k.softmax_f32(s, n, p);
   }
   const Quantizer& softmax = layer.attention_softmax;
   int16_t* weights = w.integers.data() + padded(2 * pairs) + 1;
   if (softmax.on) {
-    if (softmax.step > 0) {
-      k.quantize(p, n, softmax.inverse, softmax.limit, softmax.step, weights, p);
+    if (softmax.scale > 0) {
+      k.quantize(p, n, softmax.inverse, softmax.limit, softmax.scale, weights, p);
     } else {
       std::fill_n(weights, n, int16_t{0});
       std::fill_n(p, n, 0.0f);
@@ -94,7 +94,7 @@ void attend(const Model& model, const Layer& layer, const Window& window, int64_
     weights[-1] = 0;
     if (whole > n + odd) weights[n] = 0;
     k.mix_i16(past.integer_values.data() + (head * window.places() + first - odd) * width, whole / 2, width,
-              weights - odd, step * double(softmax.step), out);
+              weights - odd, scale * double(softmax.scale), out);
   } else if (model.exact) {
     k.mix_f64(past.float_values.data() + (head * window.places() + first) * width, n, width, p, out);
   } else {

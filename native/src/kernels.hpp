@@ -47,34 +47,34 @@ struct Kernels {
   void (*mixed_i16)(const int16_t* weights, int64_t panel, int64_t panels, int64_t pairs, const float* x,
                     int64_t x_stride, int64_t tokens, float* out, int64_t out_stride);
 
-  // From sums to values, for `rows` rows: sum · step of the row · factor + bias. Sums, steps and
+  // From sums to values, for `rows` rows: sum · scale of the row · factor + bias. Sums, scales and
   // biases may be read up to a multiple of 16; `out` is written for `rows` rows only.
-  // step_stride: 1 for a step a row, 0 for one for all; bias may be null.
-  void (*finish_i32)(const int32_t* sums, int64_t rows, const float* steps, int64_t step_stride,
+  // scale_stride: 1 for one scale per row, 0 for one for all; bias may be null.
+  void (*finish_i32)(const int32_t* sums, int64_t rows, const float* scales, int64_t scale_stride,
                      float factor, const float* bias, float* out);
-  void (*finish_split)(const int32_t* high, const int32_t* low, int64_t rows, const float* steps,
-                       int64_t step_stride, float high_factor, float low_factor, const float* bias,
+  void (*finish_split)(const int32_t* high, const int32_t* low, int64_t rows, const float* scales,
+                       int64_t scale_stride, float high_factor, float low_factor, const float* bias,
                        float* out);
   // The same two for words: also gives the largest value and, as its result, Σ exp(value − shift). Meanwhile
   // fetches what is needed next: 64 bytes of `soon` for each 16 rows, and the biases behind these.
-  float (*finish_i32_exp)(const int32_t* sums, int64_t rows, const float* steps, int64_t step_stride,
+  float (*finish_i32_exp)(const int32_t* sums, int64_t rows, const float* scales, int64_t scale_stride,
                           float factor, const float* bias, float* out, float shift, const void* soon,
                           float* largest);
-  float (*finish_split_exp)(const int32_t* high, const int32_t* low, int64_t rows, const float* steps,
-                            int64_t step_stride, float high_factor, float low_factor, const float* bias,
+  float (*finish_split_exp)(const int32_t* high, const int32_t* low, int64_t rows, const float* scales,
+                            int64_t scale_stride, float high_factor, float low_factor, const float* bias,
                             float* out, float shift, const void* soon, float* largest);
-  void (*finish_f32)(const float* sums, int64_t rows, const float* steps, int64_t step_stride,
+  void (*finish_f32)(const float* sums, int64_t rows, const float* scales, int64_t scale_stride,
                      const float* bias, float* out);
   // The same in double, rounded once.
-  void (*finish_i32_exact)(const int32_t* sums, int64_t rows, const float* steps,
-                           int64_t step_stride, double factor, const float* bias, float* out);
-  void (*finish_f64)(const double* sums, int64_t rows, const float* steps, int64_t step_stride,
+  void (*finish_i32_exact)(const int32_t* sums, int64_t rows, const float* scales,
+                           int64_t scale_stride, double factor, const float* bias, float* out);
+  void (*finish_f64)(const double* sums, int64_t rows, const float* scales, int64_t scale_stride,
                      const float* bias, float* out);
 
   // (x − mean) / √(variance + 1e-5) · gain + bias in double, rounded once.
   void (*layer_norm)(const float* x, int64_t n, const float* gain, const float* bias, float* out);
   // Integers and their values: clamp(rint(x · inverse), ±limit); up to a multiple of 16, with zeros.
-  void (*quantize)(const float* x, int64_t n, float inverse, float limit, float step,
+  void (*quantize)(const float* x, int64_t n, float inverse, float limit, float scale,
                    int16_t* integers, float* values);
 
   // Attention of one query. keys: (pairs, stride, 2) or (width, stride), one column a token;

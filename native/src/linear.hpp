@@ -8,12 +8,12 @@
 
 namespace micronet {
 
-// States of some tokens: values, and integers with their step where they are quantized.
+// States of some tokens: values, and integers with their scale where they are quantized.
 struct Batch {
   int64_t tokens = 0, columns = 0, stride = 0;
   const float* values = nullptr;      // (tokens, stride), zeros up to a multiple of 16
   const int16_t* integers = nullptr;  // (tokens, stride), null where not quantized
-  float step = 0;
+  float scale = 0;
   int bits = 0;
 
   Batch part(int64_t from, int64_t count) const {
@@ -31,7 +31,7 @@ struct States {
   Buffer<float> values;
   Buffer<int16_t> integers;
   bool quantized = false;
-  float step = 0;
+  float scale = 0;
   int bits = 0;
 
   void resize(int64_t tokens_, int64_t columns_);

@@ -32,7 +32,7 @@ const void* Matrix::place_of_panel(int64_t panel) const {
 }
 
 void read_row(const Matrix& matrix, int64_t row, int16_t* integers, float* values) {
-  const float step = matrix.integers() ? *matrix.steps_at(row) : 1.0f;
+  const float scale = matrix.integers() ? *matrix.scales_at(row) : 1.0f;
   for (int64_t c = 0; c < padded(matrix.columns); ++c) {
     integers[c] = 0;
     values[c] = 0;
@@ -42,7 +42,7 @@ void read_row(const Matrix& matrix, int64_t row, int16_t* integers, float* value
       continue;
     }
     integers[c] = matrix.integer(row, c);
-    values[c] = float(integers[c]) * step;
+    values[c] = float(integers[c]) * scale;
   }
 }
 

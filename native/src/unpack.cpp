@@ -15,13 +15,13 @@ namespace {
   fail(MN_ERROR_FORMAT, "the tensor %.100s has %s; pack the model again", name.c_str(), why);
 }
 
-// 0, or from 2^-126 to 2^100 with zeros in the last b bits of the mantissa: then every integer · step
+// 0, or from 2^-126 to 2^100 with zeros in the last b bits of the mantissa: then every integer · scale
 // is exact.
-bool is_step(float step, int bits) {
-  if (step == 0) return !std::signbit(step);
-  if (!(step >= 0x1p-126f && step <= 0x1p100f)) return false;
+bool is_scale(float scale, int bits) {
+  if (scale == 0) return !std::signbit(scale);
+  if (!(scale >= 0x1p-126f && scale <= 0x1p100f)) return false;
   uint32_t image;
-  std::memcpy(&image, &step, 4);
+  std::memcpy(&image, &scale, 4);
   return (image & ((uint32_t{1} << bits) - 1)) == 0;
 }
 
@@ -35,7 +35,7 @@ int64_t elements(const TensorConfig& tensor) {  // the shape was checked against
 struct Parts {
   TensorConfig config;
   int64_t n;  // elements
-  Bytes content, mask, steps;
+  Bytes content, mask, scales;
 };
 
 // A tensor is stored in the shorter of its two forms: what it takes is what is counted for it.
@@ -59,12 +59,12 @@ Parts take_parts(Container& container, const std::string& name, const TensorConf
     return parts;
   }
   parts.content = container.take(name + ".integers", false, {(stored * config.bits + 7) / 8});
-  const int64_t steps = container.length(name + ".steps", true);
-  if (steps != 1 && steps != config.shape[0]) damaged(name, "neither one step nor one a row");
-  parts.steps = container.take(name + ".steps", true, {steps});
-  for (int64_t i = 0; i < steps; ++i)
-    if (!is_step(read_at<float>(parts.steps.data + 4 * i), config.bits))
-      damaged(name, "a step that is not finite, negative, too large, too small or too fine");
+  const int64_t scales = container.length(name + ".steps", true);
+  if (scales != 1 && scales != config.shape[0]) damaged(name, "neither one scale nor one per row");
+  parts.scales = container.take(name + ".steps", true, {scales});
+  for (int64_t i = 0; i < scales; ++i)
+    if (!is_scale(read_at<float>(parts.scales.data + 4 * i), config.bits))
+      damaged(name, "a scale that is not finite, negative, too large, too small or too fine");
   return parts;
 }
 
@@ -302,11 +302,11 @@ Matrix Unpacker::matrix(const std::string& name, int64_t rows, int64_t columns) 
     each_float_piece(kernels_, parts, name, [&](int64_t, const float* v, int64_t n) { writer.put(v, n); });
     return matrix;
   }
-  const int64_t steps = int64_t(parts.steps.size / 4);
-  matrix.step_stride = steps == 1 ? 0 : 1;
-  reserve(4 * padded(steps));
-  matrix.steps = arena_.take<float>(padded(steps));
-  std::memcpy(matrix.steps.data(), parts.steps.data, parts.steps.size);
+  const int64_t scales = int64_t(parts.scales.size / 4);
+  matrix.scale_stride = scales == 1 ? 0 : 1;
+  reserve(4 * padded(scales));
+  matrix.scales = arena_.take<float>(padded(scales));
+  std::memcpy(matrix.scales.data(), parts.scales.data, parts.scales.size);
   if (matrix.bits <= 8) {
     matrix.bytes = arena_.take<int8_t>(bytes);
     PanelWriter<int8_t, 2> writer(matrix.bytes.data(), columns);
@@ -336,10 +336,10 @@ Buffer<float> Unpacker::dense(const std::string& name, int64_t rows, int64_t col
     each_float_piece(kernels_, parts, name, copy, either_form);
     return values;
   }
-  const int64_t row = parts.steps.size == 4 ? parts.n : columns ? columns : 1;  // elements a step
+  const int64_t row = parts.scales.size == 4 ? parts.n : columns ? columns : 1;  // elements per scale
   each_integer_piece(kernels_, parts, name, [&](int64_t at, const int16_t* v, int64_t n) {
     for (int64_t i = 0; i < n; ++i)
-      values[at + i] = float(v[i]) * read_at<float>(parts.steps.data + 4 * ((at + i) / row));
+      values[at + i] = float(v[i]) * read_at<float>(parts.scales.data + 4 * ((at + i) / row));
   });
   return values;
 }
@@ -363,22 +363,22 @@ Quantizer Unpacker::quantizer(const std::string& place, int64_t number, int64_t 
   const std::string name = "activations." + place;
   Quantizer quantizer;
   if (!container_.has(name)) return quantizer;
-  if (!config_.activation_bits) damaged(name, "steps, but the metadata have no activation_bits");
+  if (!config_.activation_bits) damaged(name, "scales, but the metadata have no activation_bits");
   auto found = places_.find(name);
   if (found == places_.end()) {
     const Bytes rows = container_.take(name, true, {count, 2});
     for (int64_t i = 0; i < count; ++i) {
-      const auto range = read_at<float>(rows.data + 8 * i), step = read_at<float>(rows.data + 8 * i + 4);
+      const auto range = read_at<float>(rows.data + 8 * i), scale = read_at<float>(rows.data + 8 * i + 4);
       if (!(std::isfinite(range) && range >= 0)) damaged(name, "a range that is negative or not finite");
-      if (!is_step(step, config_.activation_bits))
-        damaged(name, "a step that is not finite, negative, too large, too small or too fine");
+      if (!is_scale(scale, config_.activation_bits))
+        damaged(name, "a scale that is not finite, negative, too large, too small or too fine");
     }
     found = places_.emplace(name, rows).first;
   }
   quantizer.on = true;
   quantizer.bits = config_.activation_bits;
-  quantizer.step = read_at<float>(found->second.data + 8 * number + 4);
-  quantizer.inverse = quantizer.step > 0 ? 1.0f / quantizer.step : 0.0f;
+  quantizer.scale = read_at<float>(found->second.data + 8 * number + 4);
+  quantizer.inverse = quantizer.scale > 0 ? 1.0f / quantizer.scale : 0.0f;
   quantizer.limit = float((1 << (quantizer.bits - 1)) - 1);
   return quantizer;
 }

@@ -15,7 +15,7 @@ namespace micronet {
 struct Quantizer {
   bool on = false;
   int bits = 0;
-  float step = 0, inverse = 0, limit = 0;
+  float scale = 0, inverse = 0, limit = 0;  // Δ, 1/Δ and M of docs/arithmetic.md
 };
 
 // Reads tensors; every one that the metadata name has to be read once.
