@@ -4,7 +4,7 @@
 #include "buffer.hpp"
 #include "kernels.hpp"
 #include "matrix.hpp"
-#include "unpack.hpp"
+#include "quantizer.hpp"
 
 namespace micronet {
 

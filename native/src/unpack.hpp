@@ -12,15 +12,9 @@
 #include "container.hpp"
 #include "matrix.hpp"
 #include "packed_tensor.hpp"
+#include "quantizer.hpp"
 
 namespace micronet {
-
-// A quantizer of activations; `on` is false for a place that is not quantized.
-struct Quantizer {
-  bool on = false;
-  int bits = 0;
-  float scale = 0, inverse = 0, limit = 0;  // Δ, 1/Δ and M of docs/arithmetic.md
-};
 
 // Reads tensors; every one that the metadata name has to be read once.
 class Unpacker {

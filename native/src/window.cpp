@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "status.hpp"
+#include "unpack.hpp"
 
 namespace micronet {
 
