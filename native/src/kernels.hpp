@@ -1,6 +1,6 @@
 // The inner loops, as a table of functions for each set of instructions.
 //
-// Matrices lie in panels of 16 rows (panels.hpp). Every output is summed over the columns in
+// Matrices lie in panels of 16 rows (matrix.hpp). Every output is summed over the columns in
 // their order, whatever the number of tokens or panels of a call: so a token's numbers do not
 // depend on which tokens are computed with it, nor on the number of threads.
 #pragma once

@@ -1,5 +1,9 @@
 // Every kernel against the plain formula, for all sets of instructions that this processor has.
+#include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <functional>
+#include <iterator>
 #include <random>
 #include <vector>
 
@@ -46,6 +50,20 @@ Matrix random_matrix(std::mt19937& random, int64_t rows, int64_t columns, int bi
 }
 
 }  // namespace
+
+// Also of sets that this processor cannot run. The table is made of pointers only, so it can be read as a row of them.
+TEST(no_entry_of_a_kernel_table_is_missing_or_there_twice) {
+  static_assert(sizeof(Kernels) % sizeof(void*) == 0);
+  for (const KernelSet& set : kernel_sets()) {
+    if (!set.kernels) continue;
+    void* entries[sizeof(Kernels) / sizeof(void*)];
+    std::memcpy(entries, set.kernels, sizeof entries);
+    CHECK(std::strcmp(set.kernels->name, set.name) == 0);
+    CHECK(std::find(std::begin(entries), std::end(entries), nullptr) == std::end(entries));
+    std::sort(std::begin(entries), std::end(entries), std::less<void*>());
+    CHECK(std::adjacent_find(std::begin(entries), std::end(entries)) == std::end(entries));
+  }
+}
 
 TEST(products_are_those_of_the_formula_on_every_way) {
   std::mt19937 random(1);
