@@ -1,4 +1,4 @@
-// From words to hidden states: the step of docs/arithmetic.md for a chunk of tokens.
+// From words to hidden states: the formulas of docs/arithmetic.md for a chunk of tokens.
 #pragma once
 
 #include "memory.hpp"
@@ -26,7 +26,7 @@ struct Chunk {
 };
 
 // Computes the hidden states of tokens from … to - 1 of a chunk into workspace.hidden and the memory.
-// All threads call it, each with its tokens (none is fine); `barrier` is waited at once a layer. Each
+// All threads call it, each with its tokens (none is fine); they wait at `barrier` once per layer. Each
 // workspace is prepared for min(context, first + count) tokens.
 void forward(const Model& model, State& state, const Chunk& chunk, int64_t from, int64_t to,
              Workspace& workspace, Barrier& barrier);

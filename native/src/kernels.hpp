@@ -77,7 +77,7 @@ struct Kernels {
   void (*quantize)(const float* x, int64_t n, float inverse, float limit, float scale,
                    int16_t* integers, float* values);
 
-  // Attention of one query. keys: (pairs, stride, 2) or (width, stride), one column a token;
+  // Attention of one query. keys: (pairs, stride, 2) or (width, stride), one column per token;
   // out[j] (+)= factor · q · key_j for n tokens, written up to a multiple of 16.
   void (*scores_i16)(const int16_t* keys, int64_t stride, int64_t pairs, const int16_t* query,
                      int64_t n, double factor, bool add, double* out);
@@ -92,13 +92,13 @@ struct Kernels {
   void (*softmax_f64)(double* scores, int64_t n, float* out);
   void (*softmax_f32)(float* scores, int64_t n, float* out);
   // Sums of values weighted by probabilities. values: (pairs, width, 2) or (n, width), width a
-  // multiple of 16; out: (width).
+  // multiple of 8; values are read and `out`, (width), is written up to a multiple of 16.
   void (*mix_i16)(const int16_t* values, int64_t pairs, int64_t width, const int16_t* weights,
                   double factor, float* out);
   void (*mix_f64)(const float* values, int64_t n, int64_t width, const float* weights, float* out);
   void (*mix_f32)(const float* values, int64_t n, int64_t width, const float* weights, float* out);
 
-  // Behind the last quantizer.
+  // Behind the last quantizer (rule 3 of docs/arithmetic.md).
   float (*largest)(const float* x, int64_t n);
   float (*exp_sum)(const float* x, int64_t n, float shift);           // Σ exp(x − shift)
   float (*exp_store)(float* x, int64_t n, float shift);               // the same, x = exp(x − shift)
@@ -109,7 +109,8 @@ struct Kernels {
   // x = log(exp(x) + votes), for votes ≥ 0.
   void (*add_votes)(float* x, const float* votes, int64_t n);
 
-  // The next value for each bit of the mask that is set, 0 for the others: 64. Up to 8 values more may be read.
+  // 64 numbers: the next value for each bit of the mask that is set, 0 for the others. Up to 8 values more may
+  // be read.
   void (*spread_i16)(uint64_t mask, const int16_t* values, int16_t* out);
 };
 

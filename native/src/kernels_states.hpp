@@ -22,7 +22,7 @@ inline typename S::F scales_at(const float* scales, int64_t stride, int64_t row)
   return stride ? S::load(scales + row) : S::set_f(scales[0]);
 }
 
-// What finishes sums of integers: a class a form, so that both ways below are written once.
+// What finishes sums of integers: one class per form, so that both ways below are written once.
 template <class S>
 struct FinishWhole {
   const int32_t* sums;

@@ -1,4 +1,4 @@
-// A matrix times states, on the way that the numbers allow.
+// A matrix times states, in integers, doubles or floats as their bits and docs/arithmetic.md allow.
 #pragma once
 
 #include "buffer.hpp"
@@ -57,7 +57,7 @@ struct Scratch {
 // One matrix and one batch, prepared so that parts of the product can be asked for.
 class Product {
  public:
-  static constexpr int64_t kBlock = 64;  // panels a call at most
+  static constexpr int64_t kBlock = 64;  // panels per call at most
 
   // `exact`: within 1e-14, then rounded once (rule 2); else ordinary fp32 (rule 3).
   Product(const Kernels& kernels, const Matrix& matrix, const Batch& batch, bool exact, Scratch& scratch);

@@ -16,7 +16,7 @@
 
 namespace micronet {
 
-// The position table as attention reads it: one column a token, the last one the token itself.
+// The position table as attention reads it: one column per token, the last one for the token itself.
 struct Positions {
   bool integers = false;
   double scale = 0;
