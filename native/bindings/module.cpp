@@ -17,9 +17,12 @@
 #include <string_view>
 #include <vector>
 
+#include "errors.hpp"
 #include "micronet.h"
 
 namespace nb = nanobind;
+using binding::ask;
+using binding::refuse;
 
 namespace {
 
@@ -27,19 +30,6 @@ using Ids = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cp
 using Room = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Floats = nb::ndarray<nb::numpy, float, nb::ndim<1>>;
 using Integers = nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>;
-
-// Raises the error as one of micronet_lm.errors; the GIL is held.
-[[noreturn]] void raise(const mn_error& error, const std::string& path = "") {
-  const bool file = !path.empty() && (error.status == MN_ERROR_FILE || error.status == MN_ERROR_FORMAT);
-  const nb::object type = nb::module_::import_("micronet_lm.errors").attr(file ? "ArtifactError" : "InferenceError");
-  const std::string message = file && error.status == MN_ERROR_FORMAT ? path + " cannot be used: " + error.message : error.message;
-  PyErr_SetString(type.ptr(), message.c_str());
-  throw nb::python_error();
-}
-
-void need(mn_status status, const mn_error& error) {
-  if (status != MN_OK) raise(error);
-}
 
 // An array that owns its numbers.
 template <class Array, class T>
@@ -55,12 +45,12 @@ Ids to_ids(const nb::object& given) {
   const std::string kind = nb::cast<std::string>(array.attr("dtype").attr("kind"));
   const bool empty = nb::cast<size_t>(array.attr("size")) == 0;
   if (nb::cast<int>(array.attr("ndim")) != 1 || (kind != "i" && kind != "u" && !empty))
-    raise({MN_ERROR_ARGUMENT, "ids are one row of whole numbers; give a list or an array of them"});
+    refuse("ids are one row of whole numbers; give a list or an array of them");
   if (!empty) {  // ids beyond 32 bits are refused here, the rest by the engine
     const nb::object most = array.attr("max")(), least = array.attr("min")();
     if (PyObject_RichCompareBool(most.ptr(), nb::int_(INT32_MAX).ptr(), Py_GT) != 0 ||
         PyObject_RichCompareBool(least.ptr(), nb::int_(0).ptr(), Py_LT) != 0)
-      raise({MN_ERROR_ARGUMENT, "ids are out of range: they go from 0 to one less than the vocabulary"});
+      refuse("ids are out of range: they go from 0 to one less than the vocabulary");
   }
   return nb::cast<Ids>(nb::module_::import_("numpy").attr("ascontiguousarray")(array, "int32"));
 }
@@ -83,17 +73,17 @@ class Session {
   }
 
   void feed(int32_t id) {
-    ask([&](mn_error* e) { return mn_session_feed(session_.get(), id, e); });
+    ask_alone([&](mn_error* e) { return mn_session_feed(session_.get(), id, e); });
   }
 
   void feed_many(const nb::object& given) {
     const Ids ids = to_ids(given);
-    ask([&](mn_error* e) { return mn_session_feed_many(session_.get(), ids.data(), ids.shape(0), e); });
+    ask_alone([&](mn_error* e) { return mn_session_feed_many(session_.get(), ids.data(), ids.shape(0), e); });
   }
 
   float log_probability(int32_t id) {
     float result = 0;
-    ask([&](mn_error* e) { return mn_session_log_probability(session_.get(), id, &result, e); });
+    ask_alone([&](mn_error* e) { return mn_session_log_probability(session_.get(), id, &result, e); });
     return result;
   }
 
@@ -101,12 +91,12 @@ class Session {
     const auto words = size_t(mn_model_vocabulary_size(model_.get()));
     if (room) {
       if (room->shape(0) != words)
-        raise({MN_ERROR_ARGUMENT, "the array for the log-probabilities has not one number for each word"});
-      ask([&](mn_error* e) { return mn_session_log_distribution(session_.get(), room->data(), e); });
+        refuse("the array for the log-probabilities has not one number for each word");
+      ask_alone([&](mn_error* e) { return mn_session_log_distribution(session_.get(), room->data(), e); });
       return nb::cast(*room);
     }
     std::unique_ptr<float[]> numbers(new float[words]);
-    ask([&](mn_error* e) { return mn_session_log_distribution(session_.get(), numbers.get(), e); });
+    ask_alone([&](mn_error* e) { return mn_session_log_distribution(session_.get(), numbers.get(), e); });
     return nb::cast(owned<Floats>(std::move(numbers), words));
   }
 
@@ -115,7 +105,7 @@ class Session {
     const auto room = size_t(std::max(k, 1));
     std::unique_ptr<int32_t[]> ids(new int32_t[room]);
     std::unique_ptr<float[]> numbers(new float[room]);
-    ask([&](mn_error* e) { return mn_session_top_k(session_.get(), k, ids.get(), numbers.get(), e); });
+    ask_alone([&](mn_error* e) { return mn_session_top_k(session_.get(), k, ids.get(), numbers.get(), e); });
     return nb::make_tuple(owned<Integers>(std::move(ids), room), owned<Floats>(std::move(numbers), room));
   }
 
@@ -125,7 +115,7 @@ class Session {
     std::unique_ptr<int32_t[]> ids(new int32_t[room]);
     std::unique_ptr<float[]> numbers(new float[room]);
     int32_t found = 0;
-    ask([&](mn_error* e) {
+    ask_alone([&](mn_error* e) {
       return mn_session_complete(session_.get(), prefix.data(), prefix.size(), k, ids.get(), numbers.get(), &found, e);
     });
     return nb::make_tuple(owned<Integers>(std::move(ids), size_t(found)),
@@ -134,19 +124,19 @@ class Session {
 
   int32_t sample(double u, double temperature, int32_t top_k, double top_p) {
     int32_t id = 0;
-    ask([&](mn_error* e) { return mn_session_sample(session_.get(), u, temperature, top_k, top_p, &id, e); });
+    ask_alone([&](mn_error* e) { return mn_session_sample(session_.get(), u, temperature, top_k, top_p, &id, e); });
     return id;
   }
 
   Session* fork() {
     mn_session* copy = nullptr;
-    ask([&](mn_error* e) { return mn_session_fork(session_.get(), &copy, e); });
+    ask_alone([&](mn_error* e) { return mn_session_fork(session_.get(), &copy, e); });
     return new Session(model_, copy);  // Python owns it
   }
 
   nb::bytes save() {
     std::vector<char> bytes;
-    ask([&](mn_error* e) {
+    ask_alone([&](mn_error* e) {
       size_t size = 0;
       const mn_status status = mn_session_save(session_.get(), nullptr, &size, e);
       if (status != MN_OK) return status;
@@ -157,17 +147,13 @@ class Session {
   }
 
  private:
-  // Calls the engine without the GIL, and raises what it complains of.
+  // `ask`, while no other thread asks this session.
   template <class Call>
-  void ask(Call call) {
-    mn_error error;
-    mn_status status;
-    {
-      nb::gil_scoped_release released;
+  void ask_alone(Call call) {
+    ask([&](mn_error* e) {
       std::lock_guard<std::mutex> lock(mutex_);
-      status = call(&error);
-    }
-    need(status, error);
+      return call(e);
+    });
   }
 
   ModelPointer model_;  // outlives the session
@@ -188,14 +174,8 @@ nb::list kernel_sets() {
 class Engine {
  public:
   Engine(const std::string& path, const std::string& kernels) {
-    mn_error error;
     mn_model* model = nullptr;
-    mn_status status;
-    {
-      nb::gil_scoped_release released;
-      status = mn_model_open(path.c_str(), kernels.c_str(), &model, &error);
-    }
-    if (status != MN_OK) raise(error, path);
+    ask([&](mn_error* e) { return mn_model_open(path.c_str(), kernels.c_str(), &model, e); }, path);
     model_ = ModelPointer(model, CloseModel());
   }
 
@@ -210,12 +190,7 @@ class Engine {
   nb::str word(int32_t id) const {
     size_t size = 0;
     const char* word = mn_model_word(model_.get(), id, &size);
-    if (!word) {
-      mn_error error{MN_ERROR_ARGUMENT, {}};
-      std::snprintf(error.message, sizeof error.message, "there is no word %d; ids go from 0 to %d", id,
-                    vocabulary_size() - 1);
-      raise(error);
-    }
+    if (!word) refuse("there is no word %d; ids go from 0 to %d", id, vocabulary_size() - 1);
     return nb::str(word, size);
   }
 
@@ -225,23 +200,16 @@ class Engine {
   }
 
   Session* start() const {
-    mn_error error;
     mn_session* session = nullptr;
-    need(mn_session_start(model_.get(), &session, &error), error);
+    ask([&](mn_error* e) { return mn_session_start(model_.get(), &session, e); });
     return new Session(model_, session);  // Python owns it
   }
 
   Session* restore(const nb::bytes& saved) const {
-    mn_error error;
     mn_session* session = nullptr;
-    mn_status status;
     const void* data = saved.data();
     const size_t size = saved.size();
-    {
-      nb::gil_scoped_release released;
-      status = mn_session_restore(model_.get(), data, size, &session, &error);
-    }
-    need(status, error);
+    ask([&](mn_error* e) { return mn_session_restore(model_.get(), data, size, &session, e); });
     return new Session(model_, session);  // Python owns it
   }
 
@@ -250,13 +218,7 @@ class Engine {
     const size_t count = ids.shape(0);
     check_length(count);
     std::unique_ptr<float[]> numbers(new float[count - 1]);
-    mn_error error;
-    mn_status status;
-    {
-      nb::gil_scoped_release released;
-      status = mn_model_score(model_.get(), ids.data(), count, threads, numbers.get(), &error);
-    }
-    need(status, error);
+    ask([&](mn_error* e) { return mn_model_score(model_.get(), ids.data(), count, threads, numbers.get(), e); });
     return owned<Floats>(std::move(numbers), count - 1);
   }
 
@@ -274,13 +236,9 @@ class Engine {
       numbers.emplace_back(new float[counts.back() - 1]);
       places.push_back(numbers.back().get());
     }
-    mn_error error;
-    mn_status status;
-    {
-      nb::gil_scoped_release released;
-      status = mn_model_score_batch(model_.get(), ids.data(), counts.data(), texts.size(), threads, places.data(), &error);
-    }
-    need(status, error);
+    ask([&](mn_error* e) {
+      return mn_model_score_batch(model_.get(), ids.data(), counts.data(), texts.size(), threads, places.data(), e);
+    });
     std::vector<Floats> results;
     for (size_t i = 0; i < texts.size(); ++i)
       results.push_back(owned<Floats>(std::move(numbers[i]), counts[i] - 1));
@@ -289,11 +247,8 @@ class Engine {
 
  private:
   static void check_length(size_t count) {
-    if (count >= 2) return;
-    mn_error error{MN_ERROR_ARGUMENT, {}};
-    std::snprintf(error.message, sizeof error.message,
-                  "a text of %zu tokens has nothing to score: give at least 2, the first is only read", count);
-    raise(error);
+    if (count < 2)
+      refuse("a text of %zu tokens has nothing to score: give at least 2, the first is only read", count);
   }
 
   ModelPointer model_;

@@ -128,7 +128,7 @@ int make_corpus(const std::string& folder) {
       o.activation_bits = kind == 1 || bits == 32 ? 0 : bits;
       o.cache = kind == 1 ? 0 : 3;
       o.sparse = kind != 2;
-      o.row_steps = kind == 2;
+      o.row_scales = kind == 2;
       o.position_bits = kind == 2 ? bits : 32;
       o.projected = kind == 2;
       o.vocabulary = 9;

@@ -1,4 +1,4 @@
-// Elements of a packed tensor in their order: integers of b bits, or floats, with or without a mask.
+// The bits of a packed tensor in their order: integers of b bits, floats, and a sparse tensor's mask.
 #pragma once
 
 #include <string>

@@ -17,7 +17,7 @@ struct TensorConfig {
 
 struct Config {
   std::vector<int64_t> bounds;            // of the bins: 0, cutoffs, vocabulary
-  std::vector<int64_t> embedding_widths;  // one a bin
+  std::vector<int64_t> embedding_widths;  // one per bin
   int64_t width = 0, layers = 0, heads = 0, key_width = 0, value_width = 0, ffn_width = 0, context = 0;
   int64_t cache = 0;        // entries; 0 is none
   int64_t ramp = 0;         // entries with which the cache gets all of its share

@@ -1,6 +1,6 @@
 // The inner loops, as a table of functions for each set of instructions.
 //
-// Matrices lie in panels of 16 rows (panels.hpp). Every output is summed over the columns in
+// Matrices lie in panels of 16 rows (matrix.hpp). Every output is summed over the columns in
 // their order, whatever the number of tokens or panels of a call: so a token's numbers do not
 // depend on which tokens are computed with it, nor on the number of threads.
 #pragma once
@@ -47,37 +47,37 @@ struct Kernels {
   void (*mixed_i16)(const int16_t* weights, int64_t panel, int64_t panels, int64_t pairs, const float* x,
                     int64_t x_stride, int64_t tokens, float* out, int64_t out_stride);
 
-  // From sums to values, for `rows` rows: sum · step of the row · factor + bias. Sums, steps and
+  // From sums to values, for `rows` rows: sum · scale of the row · factor + bias. Sums, scales and
   // biases may be read up to a multiple of 16; `out` is written for `rows` rows only.
-  // step_stride: 1 for a step a row, 0 for one for all; bias may be null.
-  void (*finish_i32)(const int32_t* sums, int64_t rows, const float* steps, int64_t step_stride,
+  // scale_stride: 1 for one scale per row, 0 for one for all; bias may be null.
+  void (*finish_i32)(const int32_t* sums, int64_t rows, const float* scales, int64_t scale_stride,
                      float factor, const float* bias, float* out);
-  void (*finish_split)(const int32_t* high, const int32_t* low, int64_t rows, const float* steps,
-                       int64_t step_stride, float high_factor, float low_factor, const float* bias,
+  void (*finish_split)(const int32_t* high, const int32_t* low, int64_t rows, const float* scales,
+                       int64_t scale_stride, float high_factor, float low_factor, const float* bias,
                        float* out);
   // The same two for words: also gives the largest value and, as its result, Σ exp(value − shift). Meanwhile
   // fetches what is needed next: 64 bytes of `soon` for each 16 rows, and the biases behind these.
-  float (*finish_i32_exp)(const int32_t* sums, int64_t rows, const float* steps, int64_t step_stride,
+  float (*finish_i32_exp)(const int32_t* sums, int64_t rows, const float* scales, int64_t scale_stride,
                           float factor, const float* bias, float* out, float shift, const void* soon,
                           float* largest);
-  float (*finish_split_exp)(const int32_t* high, const int32_t* low, int64_t rows, const float* steps,
-                            int64_t step_stride, float high_factor, float low_factor, const float* bias,
+  float (*finish_split_exp)(const int32_t* high, const int32_t* low, int64_t rows, const float* scales,
+                            int64_t scale_stride, float high_factor, float low_factor, const float* bias,
                             float* out, float shift, const void* soon, float* largest);
-  void (*finish_f32)(const float* sums, int64_t rows, const float* steps, int64_t step_stride,
+  void (*finish_f32)(const float* sums, int64_t rows, const float* scales, int64_t scale_stride,
                      const float* bias, float* out);
   // The same in double, rounded once.
-  void (*finish_i32_exact)(const int32_t* sums, int64_t rows, const float* steps,
-                           int64_t step_stride, double factor, const float* bias, float* out);
-  void (*finish_f64)(const double* sums, int64_t rows, const float* steps, int64_t step_stride,
+  void (*finish_i32_exact)(const int32_t* sums, int64_t rows, const float* scales,
+                           int64_t scale_stride, double factor, const float* bias, float* out);
+  void (*finish_f64)(const double* sums, int64_t rows, const float* scales, int64_t scale_stride,
                      const float* bias, float* out);
 
   // (x − mean) / √(variance + 1e-5) · gain + bias in double, rounded once.
   void (*layer_norm)(const float* x, int64_t n, const float* gain, const float* bias, float* out);
   // Integers and their values: clamp(rint(x · inverse), ±limit); up to a multiple of 16, with zeros.
-  void (*quantize)(const float* x, int64_t n, float inverse, float limit, float step,
+  void (*quantize)(const float* x, int64_t n, float inverse, float limit, float scale,
                    int16_t* integers, float* values);
 
-  // Attention of one query. keys: (pairs, stride, 2) or (width, stride), one column a token;
+  // Attention of one query. keys: (pairs, stride, 2) or (width, stride), one column per token;
   // out[j] (+)= factor · q · key_j for n tokens, written up to a multiple of 16.
   void (*scores_i16)(const int16_t* keys, int64_t stride, int64_t pairs, const int16_t* query,
                      int64_t n, double factor, bool add, double* out);
@@ -92,13 +92,13 @@ struct Kernels {
   void (*softmax_f64)(double* scores, int64_t n, float* out);
   void (*softmax_f32)(float* scores, int64_t n, float* out);
   // Sums of values weighted by probabilities. values: (pairs, width, 2) or (n, width), width a
-  // multiple of 16; out: (width).
+  // multiple of 8; values are read and `out`, (width), is written up to a multiple of 16.
   void (*mix_i16)(const int16_t* values, int64_t pairs, int64_t width, const int16_t* weights,
                   double factor, float* out);
   void (*mix_f64)(const float* values, int64_t n, int64_t width, const float* weights, float* out);
   void (*mix_f32)(const float* values, int64_t n, int64_t width, const float* weights, float* out);
 
-  // Behind the last quantizer.
+  // Behind the last quantizer (rule 3 of docs/arithmetic.md).
   float (*largest)(const float* x, int64_t n);
   float (*exp_sum)(const float* x, int64_t n, float shift);           // Σ exp(x − shift)
   float (*exp_store)(float* x, int64_t n, float shift);               // the same, x = exp(x − shift)
@@ -109,7 +109,8 @@ struct Kernels {
   // x = log(exp(x) + votes), for votes ≥ 0.
   void (*add_votes)(float* x, const float* votes, int64_t n);
 
-  // The next value for each bit of the mask that is set, 0 for the others: 64. Up to 8 values more may be read.
+  // 64 numbers: the next value for each bit of the mask that is set, 0 for the others. Up to 8 values more may
+  // be read.
   void (*spread_i16)(uint64_t mask, const int16_t* values, int16_t* out);
 };
 

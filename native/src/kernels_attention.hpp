@@ -18,12 +18,12 @@ inline void scores_i16_group(const int16_t* keys, int64_t stride, int64_t pairs,
     for (int g = 0; g < GROUP; ++g)
       sums[g] = S::madd(sums[g], S::load_pairs(keys + 2 * (d * stride + g * kLanes)), q);
   }
-  const auto scale = S::set_d(factor);
+  const auto factors = S::set_d(factor);
   MICRONET_UNROLL
   for (int g = 0; g < GROUP; ++g) {
     double* to = out + g * kLanes;
     Wide<S> sum = widen<S>(sums[g]);
-    sum = {S::mul(sum.low, scale), S::mul(sum.high, scale)};
+    sum = {S::mul(sum.low, factors), S::mul(sum.high, factors)};
     if (add) sum = {S::add(S::load(to), sum.low), S::add(S::load(to + 8), sum.high)};
     S::store(to, sum.low);
     S::store(to + 8, sum.high);
@@ -45,12 +45,12 @@ void scores_i16(const int16_t* keys, int64_t stride, int64_t pairs, const int16_
 template <class S>
 void scores_f64(const float* keys, int64_t stride, int64_t width, const float* query, int64_t n,
                 double factor, bool add, double* out) {
-  const auto scale = S::set_d(factor);
+  const auto factors = S::set_d(factor);
   for (int64_t j = 0; j < n; j += kLanes) {
     Wide<S> sum = {S::zero_d(), S::zero_d()};
     for (int64_t d = 0; d < width; ++d)
       sum = wide_fma<S>(widen<S>(S::load(keys + d * stride + j)), S::set_d(query[d]), sum);
-    sum = {S::mul(sum.low, scale), S::mul(sum.high, scale)};
+    sum = {S::mul(sum.low, factors), S::mul(sum.high, factors)};
     if (add) sum = {S::add(S::load(out + j), sum.low), S::add(S::load(out + j + 8), sum.high)};
     S::store(out + j, sum.low);
     S::store(out + j + 8, sum.high);
@@ -61,7 +61,7 @@ void scores_f64(const float* keys, int64_t stride, int64_t width, const float* q
 template <class S, int QUERIES>
 inline void scores_of_table(const float* table, int64_t stride, int64_t width, const double* queries, int64_t n,
                             double factor, double* out, int64_t out_stride) {
-  const auto scale = S::set_d(factor);
+  const auto factors = S::set_d(factor);
   for (int64_t j = 0; j < n; j += 8) {
     typename S::D sums[QUERIES];
     MICRONET_UNROLL
@@ -72,7 +72,7 @@ inline void scores_of_table(const float* table, int64_t stride, int64_t width, c
       for (int q = 0; q < QUERIES; ++q) sums[q] = S::fma(column, S::set_d(queries[q * width + d]), sums[q]);
     }
     MICRONET_UNROLL
-    for (int q = 0; q < QUERIES; ++q) S::store(out + q * out_stride + j, S::mul(sums[q], scale));
+    for (int q = 0; q < QUERIES; ++q) S::store(out + q * out_stride + j, S::mul(sums[q], factors));
   }
 }
 
@@ -90,7 +90,7 @@ template <class S>
 void scores_f32(const float* keys, int64_t stride, int64_t width, const float* query, int64_t n,
                 float factor, bool add, float* out) {
   constexpr int kGroup = 2;
-  const auto scale = S::set_f(factor);
+  const auto factors = S::set_f(factor);
   int64_t j = 0;
   for (; j + kLanes < n; j += kGroup * kLanes) {
     typename S::F sums[kGroup] = {S::zero_f(), S::zero_f()};
@@ -103,7 +103,7 @@ void scores_f32(const float* keys, int64_t stride, int64_t width, const float* q
     MICRONET_UNROLL
     for (int g = 0; g < kGroup; ++g) {
       float* to = out + j + g * kLanes;
-      const auto sum = S::mul(sums[g], scale);
+      const auto sum = S::mul(sums[g], factors);
       S::store(to, add ? S::add(S::load(to), sum) : sum);
     }
   }
@@ -111,7 +111,7 @@ void scores_f32(const float* keys, int64_t stride, int64_t width, const float* q
     auto sum = S::zero_f();
     for (int64_t d = 0; d < width; ++d)
       sum = S::fma(S::load(keys + d * stride + j), S::set_f(query[d]), sum);
-    sum = S::mul(sum, scale);
+    sum = S::mul(sum, factors);
     S::store(out + j, add ? S::add(S::load(out + j), sum) : sum);
   }
 }
@@ -170,11 +170,11 @@ inline void mix_i16_group(const int16_t* values, int64_t pairs, int64_t width, c
     add(j + 1, sums[1]);
   }
   if (j < pairs) add(j, sums[0]);
-  const auto scale = S::set_d(factor);
+  const auto factors = S::set_d(factor);
   MICRONET_UNROLL
   for (int g = 0; g < GROUP; ++g) {
     const Wide<S> sum = widen<S>(S::add(sums[0][g], sums[1][g]));
-    S::store(out + g * kLanes, S::narrow(S::mul(sum.low, scale), S::mul(sum.high, scale)));
+    S::store(out + g * kLanes, S::narrow(S::mul(sum.low, factors), S::mul(sum.high, factors)));
   }
 }
 

@@ -18,39 +18,39 @@ inline void each_panel(int64_t rows, float* out, Compute compute) {
 }
 
 template <class S>
-inline typename S::F steps_at(const float* steps, int64_t stride, int64_t row) {
-  return stride ? S::load(steps + row) : S::set_f(steps[0]);
+inline typename S::F scales_at(const float* scales, int64_t stride, int64_t row) {
+  return stride ? S::load(scales + row) : S::set_f(scales[0]);
 }
 
-// What finishes sums of integers: a class a form, so that both ways below are written once.
+// What finishes sums of integers: one class per form, so that both ways below are written once.
 template <class S>
 struct FinishWhole {
   const int32_t* sums;
-  const float* steps;
+  const float* scales;
   int64_t stride;
   float factor;
   const float* bias;
   typename S::F operator()(int64_t r) const {
-    const auto scale = S::mul(steps_at<S>(steps, stride, r), S::set_f(factor));
-    return S::fma(S::to_float(S::load(sums + r)), scale, bias ? S::load(bias + r) : S::zero_f());
+    const auto factors = S::mul(scales_at<S>(scales, stride, r), S::set_f(factor));
+    return S::fma(S::to_float(S::load(sums + r)), factors, bias ? S::load(bias + r) : S::zero_f());
   }
 };
 
 template <class S>
 struct FinishSplit {
   const int32_t *high, *low;
-  const float* steps;
+  const float* scales;
   int64_t stride;
   float high_factor, low_factor;
   const float* bias;
   typename S::F operator()(int64_t r) const {
     const auto large = S::mul(S::to_float(S::load(high + r)), S::set_f(high_factor));
     const auto both = S::fma(S::to_float(S::load(low + r)), S::set_f(low_factor), large);
-    return S::fma(both, steps_at<S>(steps, stride, r), bias ? S::load(bias + r) : S::zero_f());
+    return S::fma(both, scales_at<S>(scales, stride, r), bias ? S::load(bias + r) : S::zero_f());
   }
 };
 
-// The same for words, whose table has one step, which is in the factors already, and a bias.
+// The same for words, whose table has one scale, which is in the factors already, and a bias.
 template <class S>
 struct FinishWords {
   const int32_t *high, *low;
@@ -63,16 +63,16 @@ struct FinishWords {
 };
 
 template <class S>
-void finish_i32(const int32_t* sums, int64_t rows, const float* steps, int64_t stride, float factor,
+void finish_i32(const int32_t* sums, int64_t rows, const float* scales, int64_t stride, float factor,
                 const float* bias, float* out) {
-  each_panel<S>(rows, out, FinishWhole<S>{sums, steps, stride, factor, bias});
+  each_panel<S>(rows, out, FinishWhole<S>{sums, scales, stride, factor, bias});
 }
 
 template <class S>
-void finish_split(const int32_t* high, const int32_t* low, int64_t rows, const float* steps,
+void finish_split(const int32_t* high, const int32_t* low, int64_t rows, const float* scales,
                   int64_t stride, float high_factor, float low_factor, const float* bias,
                   float* out) {
-  each_panel<S>(rows, out, FinishSplit<S>{high, low, steps, stride, high_factor, low_factor, bias});
+  each_panel<S>(rows, out, FinishSplit<S>{high, low, scales, stride, high_factor, low_factor, bias});
 }
 
 // The same with the largest value and Σ exp(value − shift), while the values are in registers.
@@ -108,56 +108,56 @@ inline float finish_and_sum(int64_t rows, float* out, float shift, const void* s
 }
 
 template <class S>
-float finish_i32_exp(const int32_t* sums, int64_t rows, const float* steps, int64_t stride, float factor,
+float finish_i32_exp(const int32_t* sums, int64_t rows, const float* scales, int64_t stride, float factor,
                      const float* bias, float* out, float shift, const void* soon, float* largest) {
-  return finish_and_sum<S>(rows, out, shift, soon, largest, FinishWhole<S>{sums, steps, stride, factor, bias});
+  return finish_and_sum<S>(rows, out, shift, soon, largest, FinishWhole<S>{sums, scales, stride, factor, bias});
 }
 
 template <class S>
-float finish_split_exp(const int32_t* high, const int32_t* low, int64_t rows, const float* steps, int64_t stride,
+float finish_split_exp(const int32_t* high, const int32_t* low, int64_t rows, const float* scales, int64_t stride,
                        float high_factor, float low_factor, const float* bias, float* out, float shift,
                        const void* soon, float* largest) {
   if (!stride && bias)
     return finish_and_sum<S>(rows, out, shift, soon, largest,
-                             FinishWords<S>{high, low, high_factor * *steps, low_factor * *steps, bias});
+                             FinishWords<S>{high, low, high_factor * *scales, low_factor * *scales, bias});
   return finish_and_sum<S>(rows, out, shift, soon, largest,
-                           FinishSplit<S>{high, low, steps, stride, high_factor, low_factor, bias});
+                           FinishSplit<S>{high, low, scales, stride, high_factor, low_factor, bias});
 }
 
 template <class S>
-void finish_f32(const float* sums, int64_t rows, const float* steps, int64_t stride,
+void finish_f32(const float* sums, int64_t rows, const float* scales, int64_t stride,
                 const float* bias, float* out) {
   each_panel<S>(rows, out, [&](int64_t r) {
     auto value = S::load(sums + r);
-    if (steps) value = S::mul(value, steps_at<S>(steps, stride, r));
+    if (scales) value = S::mul(value, scales_at<S>(scales, stride, r));
     return bias ? S::add(value, S::load(bias + r)) : value;
   });
 }
 
 template <class S>
-inline typename S::F scaled_sum(Wide<S> sum, Wide<S> scale, const float* bias) {
-  if (!bias) return S::narrow(S::mul(sum.low, scale.low), S::mul(sum.high, scale.high));
+inline typename S::F scaled_sum(Wide<S> sum, Wide<S> factors, const float* bias) {
+  if (!bias) return S::narrow(S::mul(sum.low, factors.low), S::mul(sum.high, factors.high));
   const Wide<S> b = widen<S>(S::load(bias));
-  return S::narrow(S::add(S::mul(sum.low, scale.low), b.low),
-                   S::add(S::mul(sum.high, scale.high), b.high));
+  return S::narrow(S::add(S::mul(sum.low, factors.low), b.low),
+                   S::add(S::mul(sum.high, factors.high), b.high));
 }
 
 template <class S>
-void finish_i32_exact(const int32_t* sums, int64_t rows, const float* steps, int64_t stride,
+void finish_i32_exact(const int32_t* sums, int64_t rows, const float* scales, int64_t stride,
                       double factor, const float* bias, float* out) {
   each_panel<S>(rows, out, [&](int64_t r) {
-    Wide<S> scale = widen<S>(steps_at<S>(steps, stride, r));
-    scale = {S::mul(scale.low, S::set_d(factor)), S::mul(scale.high, S::set_d(factor))};
-    return scaled_sum<S>(widen<S>(S::load(sums + r)), scale, bias ? bias + r : nullptr);
+    Wide<S> factors = widen<S>(scales_at<S>(scales, stride, r));
+    factors = {S::mul(factors.low, S::set_d(factor)), S::mul(factors.high, S::set_d(factor))};
+    return scaled_sum<S>(widen<S>(S::load(sums + r)), factors, bias ? bias + r : nullptr);
   });
 }
 
 template <class S>
-void finish_f64(const double* sums, int64_t rows, const float* steps, int64_t stride,
+void finish_f64(const double* sums, int64_t rows, const float* scales, int64_t stride,
                 const float* bias, float* out) {
   each_panel<S>(rows, out, [&](int64_t r) {
     const Wide<S> sum = {S::load(sums + r), S::load(sums + r + 8)};
-    const auto scale = steps ? steps_at<S>(steps, stride, r) : S::set_f(1.0f);
+    const auto scale = scales ? scales_at<S>(scales, stride, r) : S::set_f(1.0f);
     return scaled_sum<S>(sum, widen<S>(scale), bias ? bias + r : nullptr);
   });
 }
@@ -185,19 +185,19 @@ void layer_norm(const float* x, int64_t n, const float* gain, const float* bias,
   for (; i < n; ++i) variance += (double(x[i]) - mean) * (double(x[i]) - mean);
   const double inverse = 1.0 / __builtin_sqrt(variance / double(n) + 1e-5);
 
-  const auto scale = S::set_d(inverse);
+  const auto inverses = S::set_d(inverse);
   for (i = 0; i + kLanes <= n; i += kLanes) {
     const Wide<S> v = widen<S>(S::load(x + i)), g = widen<S>(S::load(gain + i)),
                   b = widen<S>(S::load(bias + i));
     S::store(out + i,
-             S::narrow(S::add(S::mul(S::mul(S::sub(v.low, center), scale), g.low), b.low),
-                       S::add(S::mul(S::mul(S::sub(v.high, center), scale), g.high), b.high)));
+             S::narrow(S::add(S::mul(S::mul(S::sub(v.low, center), inverses), g.low), b.low),
+                       S::add(S::mul(S::mul(S::sub(v.high, center), inverses), g.high), b.high)));
   }
   for (; i < n; ++i) out[i] = float((double(x[i]) - mean) * inverse * double(gain[i]) + double(bias[i]));
 }
 
 template <class S>
-void quantize(const float* x, int64_t n, float inverse, float limit, float step, int16_t* integers,
+void quantize(const float* x, int64_t n, float inverse, float limit, float scale, int16_t* integers,
               float* values) {
   for (int64_t i = 0; i < n; i += kLanes) {
     float last[kLanes] = {};
@@ -210,7 +210,7 @@ void quantize(const float* x, int64_t n, float inverse, float limit, float step,
     v = S::min(S::max(v, S::set_f(-limit)), S::set_f(limit));  // NaN becomes −limit
     auto rounded = S::round(v);
     S::store_narrow(integers + i, rounded);
-    S::store(values + i, S::mul(S::to_float(rounded), S::set_f(step)));
+    S::store(values + i, S::mul(S::to_float(rounded), S::set_f(scale)));
     for (int64_t j = n; j < i + kLanes; ++j) {
       integers[j] = 0;
       values[j] = 0;

@@ -10,49 +10,56 @@
 
 namespace {
 
-// N: the vectors that put weights of 9 bits together, and unpack files.
+// Each entry by its name: several have the same type, so that by position two could be swapped unseen. A test
+// checks that none is missing. N: the vectors that put weights of 9 bits together, and unpack files.
 template <class S, class N = S>
 constexpr micronet::Kernels table(const char* name) {
-  return {
-      name,
-      products<Integers<S, Plain<S, int8_t>>>,
-      products_i9<N, S>,
-      products<Integers<S, Plain<S, int16_t>>>,
-      products<Floats<S>>,
-      products<Exact<S, Plain<S, int8_t>>>,
-      products<Exact<N, Nines<N>>>,
-      products<Exact<S, Plain<S, int16_t>>>,
-      products<Exact<S, float>>,
-      products<Mixed<S, Plain<S, int8_t>>>,
-      products<Mixed<N, Nines<N>>>,
-      products<Mixed<S, Plain<S, int16_t>>>,
-      finish_i32<S>,
-      finish_split<S>,
-      finish_i32_exp<S>,
-      finish_split_exp<S>,
-      finish_f32<S>,
-      finish_i32_exact<S>,
-      finish_f64<S>,
-      layer_norm<S>,
-      quantize<S>,
-      scores_i16<S>,
-      scores_f64<S>,
-      scores_table<S>,
-      scores_f32<S>,
-      softmax_f64<S>,
-      softmax_f32<S>,
-      mix_i16<S>,
-      mix_f64<S>,
-      mix_f32<S>,
-      largest<S>,
-      exp_sum<S>,
-      exp_store<S>,
-      exp_weights<S>,
-      matching_sum<S>,
-      subtract<S>,
-      add_votes<S>,
-      spread_i16<N>,
-  };
+  micronet::Kernels k{};
+  k.name = name;
+
+  k.products_i8 = products<Integers<S, Plain<S, int8_t>>>;
+  k.products_i9 = products_i9<N, S>;
+  k.products_i16 = products<Integers<S, Plain<S, int16_t>>>;
+  k.products_f32 = products<Floats<S>>;
+  k.exact_i8 = products<Exact<S, Plain<S, int8_t>>>;
+  k.exact_i9 = products<Exact<N, Nines<N>>>;
+  k.exact_i16 = products<Exact<S, Plain<S, int16_t>>>;
+  k.exact_f32 = products<Exact<S, float>>;
+  k.mixed_i8 = products<Mixed<S, Plain<S, int8_t>>>;
+  k.mixed_i9 = products<Mixed<N, Nines<N>>>;
+  k.mixed_i16 = products<Mixed<S, Plain<S, int16_t>>>;
+
+  k.finish_i32 = finish_i32<S>;
+  k.finish_split = finish_split<S>;
+  k.finish_i32_exp = finish_i32_exp<S>;
+  k.finish_split_exp = finish_split_exp<S>;
+  k.finish_f32 = finish_f32<S>;
+  k.finish_i32_exact = finish_i32_exact<S>;
+  k.finish_f64 = finish_f64<S>;
+
+  k.layer_norm = layer_norm<S>;
+  k.quantize = quantize<S>;
+
+  k.scores_i16 = scores_i16<S>;
+  k.scores_f64 = scores_f64<S>;
+  k.scores_table = scores_table<S>;
+  k.scores_f32 = scores_f32<S>;
+  k.softmax_f64 = softmax_f64<S>;
+  k.softmax_f32 = softmax_f32<S>;
+  k.mix_i16 = mix_i16<S>;
+  k.mix_f64 = mix_f64<S>;
+  k.mix_f32 = mix_f32<S>;
+
+  k.largest = largest<S>;
+  k.exp_sum = exp_sum<S>;
+  k.exp_store = exp_store<S>;
+  k.exp_weights = exp_weights<S>;
+  k.matching_sum = matching_sum<S>;
+  k.subtract = subtract<S>;
+  k.add_votes = add_votes<S>;
+
+  k.spread_i16 = spread_i16<N>;
+  return k;
 }
 
 }  // namespace

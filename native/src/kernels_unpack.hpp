@@ -1,4 +1,4 @@
-// Packed tensors in their full size again; see kernels.hpp.
+// Zeros put back between the non-zeros of a sparse tensor; see kernels.hpp.
 #pragma once
 
 #include "kernels_common.hpp"

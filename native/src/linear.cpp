@@ -37,21 +37,21 @@ void States::resize(int64_t tokens_, int64_t columns_) {
 }
 
 Batch States::batch(int64_t count) const {
-  return {count, columns, stride, values.data(), quantized ? integers.data() : nullptr, step, bits};
+  return {count, columns, stride, values.data(), quantized ? integers.data() : nullptr, scale, bits};
 }
 
 void States::quantize(const Kernels& kernels, const Quantizer& quantizer, int64_t count) {
   quantized = quantizer.on;
   if (!quantizer.on) return;
-  step = quantizer.step;
+  scale = quantizer.scale;
   bits = quantizer.bits;
-  if (quantizer.step == 0) {  // 0 times an infinite value would not be 0
+  if (quantizer.scale == 0) {  // 0 times an infinite value would not be 0
     std::fill_n(values.data(), count * stride, 0.0f);
     std::fill_n(integers.data(), count * stride, int16_t{0});
     return;
   }
   for (int64_t t = 0; t < count; ++t)
-    kernels.quantize(row(t), columns, quantizer.inverse, quantizer.limit, quantizer.step,
+    kernels.quantize(row(t), columns, quantizer.inverse, quantizer.limit, quantizer.scale,
                      integer_row(t), row(t));
 }
 
@@ -124,8 +124,8 @@ void Product::rows(int64_t panel, int64_t panels, const float* bias, float* out,
                    int64_t out_stride) const {
   const int64_t row = panel * kLanes, stride = panels * kLanes, tokens = batch_.tokens;
   const int64_t count = std::min(stride, matrix_.rows - row);
-  const float* steps = matrix_.integers() ? matrix_.steps_at(row) : nullptr;
-  const int64_t step_stride = matrix_.step_stride, pairs = matrix_.pairs();
+  const float* scales = matrix_.integers() ? matrix_.scales_at(row) : nullptr;
+  const int64_t scale_stride = matrix_.scale_stride, pairs = matrix_.pairs();
   const int32_t* sums = scratch_.sums.data();
   float* float_sums = scratch_.float_sums.data();
   double* exact_sums = scratch_.exact_sums.data();
@@ -137,12 +137,12 @@ void Product::rows(int64_t panel, int64_t panels, const float* bias, float* out,
       for (int64_t t = 0; t < tokens; ++t) {
         float* to = out + t * out_stride;
         if (way_ == Way::kHalves)
-          kernels_.finish_split(sums + 2 * t * stride, sums + (2 * t + 1) * stride, count, steps, step_stride,
+          kernels_.finish_split(sums + 2 * t * stride, sums + (2 * t + 1) * stride, count, scales, scale_stride,
                                 scratch_.factors[2 * t], scratch_.factors[2 * t + 1], bias, to);
         else if (exact_)
-          kernels_.finish_i32_exact(sums + t * stride, count, steps, step_stride, double(batch_.step), bias, to);
+          kernels_.finish_i32_exact(sums + t * stride, count, scales, scale_stride, double(batch_.scale), bias, to);
         else
-          kernels_.finish_i32(sums + t * stride, count, steps, step_stride, batch_.step, bias, to);
+          kernels_.finish_i32(sums + t * stride, count, scales, scale_stride, batch_.scale, bias, to);
       }
       return;
     case Way::kExact:
@@ -159,7 +159,7 @@ void Product::rows(int64_t panel, int64_t panels, const float* bias, float* out,
         kernels_.exact_i16(matrix_.shorts.data(), panel, panels, pairs, batch_.values, batch_.stride, tokens,
                            exact_sums, stride);
       for (int64_t t = 0; t < tokens; ++t)
-        kernels_.finish_f64(exact_sums + t * stride, count, steps, step_stride, bias, out + t * out_stride);
+        kernels_.finish_f64(exact_sums + t * stride, count, scales, scale_stride, bias, out + t * out_stride);
       return;
     case Way::kMixed:
       if (bytes)
@@ -178,7 +178,7 @@ void Product::rows(int64_t panel, int64_t panels, const float* bias, float* out,
       break;
   }
   for (int64_t t = 0; t < tokens; ++t)
-    kernels_.finish_f32(float_sums + t * stride, count, steps, step_stride, bias, out + t * out_stride);
+    kernels_.finish_f32(float_sums + t * stride, count, scales, scale_stride, bias, out + t * out_stride);
 }
 
 float Product::rows_and_sum(int64_t panel, int64_t count, const float* bias, float* out, float shift,
@@ -193,9 +193,9 @@ float Product::rows_and_sum(int64_t panel, int64_t count, const float* bias, flo
   const int32_t* sums = scratch_.sums.data();
   const void* soon = matrix_.place_of_panel(panel + panels);
   if (way_ == Way::kHalves)
-    return kernels_.finish_split_exp(sums, sums + panels * kLanes, count, matrix_.steps_at(row), matrix_.step_stride,
+    return kernels_.finish_split_exp(sums, sums + panels * kLanes, count, matrix_.scales_at(row), matrix_.scale_stride,
                                      scratch_.factors[0], scratch_.factors[1], bias, out, shift, soon, largest);
-  return kernels_.finish_i32_exp(sums, count, matrix_.steps_at(row), matrix_.step_stride, batch_.step, bias, out,
+  return kernels_.finish_i32_exp(sums, count, matrix_.scales_at(row), matrix_.scale_stride, batch_.scale, bias, out,
                                  shift, soon, largest);
 }
 

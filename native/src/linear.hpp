@@ -1,19 +1,19 @@
-// A matrix times states, on the way that the numbers allow.
+// A matrix times states, in integers, doubles or floats as their bits and docs/arithmetic.md allow.
 #pragma once
 
 #include "buffer.hpp"
 #include "kernels.hpp"
 #include "matrix.hpp"
-#include "unpack.hpp"
+#include "quantizer.hpp"
 
 namespace micronet {
 
-// States of some tokens: values, and integers with their step where they are quantized.
+// States of some tokens: values, and integers with their scale where they are quantized.
 struct Batch {
   int64_t tokens = 0, columns = 0, stride = 0;
   const float* values = nullptr;      // (tokens, stride), zeros up to a multiple of 16
   const int16_t* integers = nullptr;  // (tokens, stride), null where not quantized
-  float step = 0;
+  float scale = 0;
   int bits = 0;
 
   Batch part(int64_t from, int64_t count) const {
@@ -31,7 +31,7 @@ struct States {
   Buffer<float> values;
   Buffer<int16_t> integers;
   bool quantized = false;
-  float step = 0;
+  float scale = 0;
   int bits = 0;
 
   void resize(int64_t tokens_, int64_t columns_);
@@ -57,7 +57,7 @@ struct Scratch {
 // One matrix and one batch, prepared so that parts of the product can be asked for.
 class Product {
  public:
-  static constexpr int64_t kBlock = 64;  // panels a call at most
+  static constexpr int64_t kBlock = 64;  // panels per call at most
 
   // `exact`: within 1e-14, then rounded once (rule 2); else ordinary fp32 (rule 3).
   Product(const Kernels& kernels, const Matrix& matrix, const Batch& batch, bool exact, Scratch& scratch);

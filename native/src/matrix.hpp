@@ -15,18 +15,18 @@ namespace micronet {
 struct Matrix {
   int64_t rows = 0, columns = 0;
   int bits = 32;
-  Buffer<int8_t> bytes;     // 2 to 8 bits
-  Buffer<uint8_t> nines;    // 9 bits
-  Buffer<int16_t> shorts;   // 10 to 16 bits
-  Buffer<float> floats;     // 32 bits
-  Buffer<float> steps;      // of integers: 1, or one a row (up to a multiple of 16)
-  int64_t step_stride = 0;  // 0 or 1
+  Buffer<int8_t> bytes;      // 2 to 8 bits
+  Buffer<uint8_t> nines;     // 9 bits
+  Buffer<int16_t> shorts;    // 10 to 16 bits
+  Buffer<float> floats;      // 32 bits
+  Buffer<float> scales;      // of integers, value = integer · scale: one, or one per row (up to a multiple of 16)
+  int64_t scale_stride = 0;  // 0 or 1
 
   int64_t panels() const { return padded(rows) / kLanes; }
   int64_t pairs() const { return (columns + 1) / 2; }
   bool integers() const { return bits < 32; }
   int64_t largest() const { return (int64_t{1} << (bits - 1)) - 1; }
-  const float* steps_at(int64_t row) const { return steps.data() + row * step_stride; }
+  const float* scales_at(int64_t row) const { return scales.data() + row * scale_stride; }
 
   // An element of a matrix of integers.
   int16_t integer(int64_t row, int64_t column) const;

@@ -25,10 +25,10 @@ Memory::Memory(const Model& model) : model_(&model) {
   states_.columns = model.config.width;
   if (model.integer_cache) {
     states_.bits = model.hidden.bits;
-    // Whole groups of 9 bits a panel: then no two panels share a byte, and threads write side by side.
+    // Whole groups of 9 bits per panel: then no two panels share a byte, and threads write side by side.
     states_.columns = padded(model.config.width);
-    states_.steps = Buffer<float>(kLanes);
-    states_.steps[0] = model.hidden.step * model.theta;
+    states_.scales = Buffer<float>(kLanes);
+    states_.scales[0] = model.hidden.scale * model.theta;
   }
 }
 

@@ -34,7 +34,7 @@ class Memory {
   // The first state that still counts for the prediction after state t; they end before t.
   int64_t first_for(int64_t t) const;
   // The states as a matrix of the model's width (integers: up to a multiple of 16), its rows in the order
-  // of memory. θ is already in the steps of integers; floats need it in the query.
+  // of memory. θ is already in the scales of integers; floats need it in the query.
   const Matrix& states() const { return states_; }
   // The row of a block's first state. Rows of a block follow each other.
   int64_t row_of(int64_t j) const { return j % rows_limit_; }

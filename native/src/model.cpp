@@ -15,13 +15,13 @@ Positions read_positions(Unpacker& unpacker, const Config& config, const std::st
   const auto described = config.tensors.find(name);
   Positions positions;
   positions.stride = padded(config.context) + kLanes;
-  Matrix matrix;  // integers of one step stay integers
+  Matrix matrix;  // integers of one scale stay integers
   if (described != config.tensors.end() && described->second.bits < 32 && queries.on &&
       sums_fit(described->second.bits, queries.bits, config.key_width))
     matrix = unpacker.matrix(name, config.key_width, config.context);
-  if (matrix.rows && matrix.step_stride == 0) {
+  if (matrix.rows && matrix.scale_stride == 0) {
     positions.integers = true;
-    positions.step = matrix.steps[0];
+    positions.scale = matrix.scales[0];
     const int64_t pairs = (config.key_width + 1) / 2;
     positions.pairs = Buffer<int16_t>(pairs * positions.stride * 2);
     for (int64_t d = 0; d < config.key_width; ++d)
@@ -33,7 +33,7 @@ Positions read_positions(Unpacker& unpacker, const Config& config, const std::st
     positions.values = Buffer<float>(config.key_width * positions.stride);
     for (int64_t d = 0; d < config.key_width; ++d)
       for (int64_t c = 0; c < config.context; ++c)
-        positions.values[d * positions.stride + c] = float(matrix.integer(d, c)) * *matrix.steps_at(d);
+        positions.values[d * positions.stride + c] = float(matrix.integer(d, c)) * *matrix.scales_at(d);
     return positions;
   }
   // The tensor first: only then it is known that the file can have one of this size.

@@ -16,10 +16,10 @@
 
 namespace micronet {
 
-// The position table as attention reads it: one column a token, the last one the token itself.
+// The position table as attention reads it: one column per token, the last one for the token itself.
 struct Positions {
   bool integers = false;
-  double step = 0;
+  double scale = 0;
   Buffer<int16_t> pairs;  // (pairs of key_width, stride, 2) where integers
   Buffer<float> values;   // (key_width, stride) where not
   int64_t stride = 0;     // context up to a multiple of 16, and 16 more: reads go past the end

@@ -9,7 +9,7 @@ namespace micronet {
 
 namespace {
 
-// θ is in the steps of integer states; for floats it goes into the query.
+// θ is in the scales of integer states; for floats it goes into the query.
 Batch query_of(const Model& model, const Batch& hidden, States& room) {
   if (model.integer_cache) return hidden;
   room.resize(hidden.tokens, hidden.columns);
@@ -52,14 +52,14 @@ void Votes::count(const Model& model, const Memory& memory, int64_t t, const Bat
     sum += double(model.kernels.exp_store(exponentials + i, std::min<int64_t>(4096, n - i), most));
   check_finite(float(std::log(sum)));
   share_ = model.cache_share(n);
-  const float scale = float(share_ / sum);
+  const float per_exponential = float(share_ / sum);
 
   const WordIndex& index = memory.index();
   by_slot_.assign(size_t(index.slots()), 0);
   for (int64_t block = begin; block < t; block += Memory::kBlock) {
     const int64_t row = memory.row_of(block) - block, to = std::min(block + Memory::kBlock, t);
     for (int64_t j = std::max(block, first); j < to; ++j)
-      by_slot_[size_t(index.slot_of_row(row + j))] += exponentials[j - first] * scale;
+      by_slot_[size_t(index.slot_of_row(row + j))] += exponentials[j - first] * per_exponential;
   }
   for (size_t slot = 0; slot < by_slot_.size(); ++slot) {
     if (by_slot_[slot] == 0) continue;

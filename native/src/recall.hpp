@@ -31,7 +31,7 @@ class Votes {
   Buffer<float> similarities_;
 };
 
-// log((1 − λ) P + λ P_cache) of one word a token, in place of log P. Tokens are states number
+// log((1 − λ) P + λ P_cache) of one word per token, in place of log P. Tokens are states number
 // first … in a row; words[t] is what followed. `room`: (tokens, Memory::kBlock).
 void mix_recalled(const Model& model, const Memory& memory, int64_t first, const Batch& hidden, const int32_t* words,
                   Scratch& scratch, States& query, float* room, float* log_probabilities);

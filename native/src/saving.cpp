@@ -69,8 +69,8 @@ class Reader {
   const uint8_t* from_;
 };
 
-void fill_values(const int16_t* integers, float step, int64_t count, float* values) {
-  for (int64_t i = 0; i < count; ++i) values[i] = float(integers[i]) * step;
+void fill_values(const int16_t* integers, float scale, int64_t count, float* values) {
+  for (int64_t i = 0; i < count; ++i) values[i] = float(integers[i]) * scale;
 }
 
 }  // namespace
@@ -137,7 +137,7 @@ Session restore(const Model& model, Bytes bytes) {
   States& hidden = session.hidden();
   if (model.hidden.on) {
     reader.get_integers(hidden.integers.data(), c.width, model.hidden);
-    fill_values(hidden.integers.data(), model.hidden.step, c.width, hidden.values.data());
+    fill_values(hidden.integers.data(), model.hidden.scale, c.width, hidden.values.data());
   } else {
     reader.get(hidden.values.data(), c.width);
   }

@@ -1,4 +1,8 @@
 // One text that is read word by word, and what may follow it.
+//
+// The methods of Session are in several files, one per question: session.cpp has feed, log_probability,
+// log_distribution and what they all need; top_k.cpp has top_k and complete with scan and may_hold_better;
+// sample.cpp has sample. Saving and restoring (saving.cpp) are functions outside of the class.
 #pragma once
 
 #include <string_view>
@@ -13,7 +17,7 @@ namespace micronet {
 struct Candidate {
   float log_probability;
   int32_t id;
-  // The likelier one; of two equal ones that with the smaller id.
+  // The likelier one comes first; of two equally likely ones that with the smaller id.
   bool operator<(const Candidate& other) const {
     return log_probability != other.log_probability ? log_probability > other.log_probability : id < other.id;
   }
@@ -53,15 +57,17 @@ class Session {
     Votes votes;
   };
 
+  // In session.cpp.
   void forget();
-  void check_fed() const;
-  void check_id(int32_t id) const;
-  void need_bin(int64_t bin);
+  void check_fed() const;           // throws Failure before the first token
+  void check_id(int32_t id) const;  // throws Failure for an id outside the vocabulary
+  void need_bin(int64_t bin);       // computes a bin's logits unless they are kept
   float compute_bin(int64_t bin, float* logits, float* block_most);
-  void need_votes();
-  // What is subtracted from a bin's logits; the bin's own sum is in it.
+  void need_votes();  // counts the cache's votes unless that is done
+  // What is subtracted from a bin's logits to give log-probabilities; the bin's own sum is part of it.
   float constant(int64_t bin, float bin_log_sum) const;
   float value(int32_t id);  // log-probability of a word whose bin is kept
+  // In top_k.cpp.
   void scan(int64_t bin, int64_t k, std::vector<Candidate>& best);
   bool may_hold_better(int64_t bin, float worst);
 

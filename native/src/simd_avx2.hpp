@@ -32,7 +32,7 @@ struct Avx2 {
 
   static constexpr int kIntTokens = 4;    // 8 sums of 16 registers; the rest are weights and inputs
   static constexpr int kFloatTokens = 6;  // 12 sums
-  static constexpr int kStepPanels = 4;
+  static constexpr int kOneTokenPanels = 4;
 
   static P load_pairs(const int16_t* p) {
     return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),
@@ -60,17 +60,17 @@ struct Avx2 {
     return {_mm256_add_epi32(acc.a, _mm256_madd_epi16(w.a, x)),
             _mm256_add_epi32(acc.b, _mm256_madd_epi16(w.b, x))};
   }
-  // Weights of 9 bits (nines.hpp): the last bits of eight steps, the next one's on top of each byte.
+  // Weights of 9 bits (nines.hpp): the last bits of eight pairs, the next pair's on top of each byte.
   using Bits = __m256i;
   static Bits load_bits(const uint8_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
   static Bits next_bits(Bits b) { return _mm256_add_epi8(b, b); }
-  static Bits bits_of_step(Bits b, int step) { return _mm256_sll_epi16(b, _mm_cvtsi32_si128(step)); }
-  static P scaled_nines(Bits b, const uint8_t* upper) {  // 128 times the weights
+  static Bits bits_of_pair(Bits b, int pair) { return _mm256_sll_epi16(b, _mm_cvtsi32_si128(pair)); }
+  static P nines_times_128(Bits b, const uint8_t* upper) {
     const __m256i last = _mm256_and_si256(b, _mm256_set1_epi8(int8_t(-128)));
     const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(upper));
     return {_mm256_unpacklo_epi8(last, bytes), _mm256_unpackhi_epi8(last, bytes)};
   }
-  static P less_scaled(P p) { return {_mm256_srai_epi16(p.a, 7), _mm256_srai_epi16(p.b, 7)}; }
+  static P divided_by_128(P p) { return {_mm256_srai_epi16(p.a, 7), _mm256_srai_epi16(p.b, 7)}; }
   static I even(P p) {
     return {_mm256_srai_epi32(_mm256_slli_epi32(p.a, 16), 16),
             _mm256_srai_epi32(_mm256_slli_epi32(p.b, 16), 16)};

@@ -26,7 +26,7 @@ struct Avx512 {
 
   static constexpr int kIntTokens = 8;
   static constexpr int kFloatTokens = 12;
-  static constexpr int kStepPanels = 8;
+  static constexpr int kOneTokenPanels = 8;
 
   static P load_pairs(const int16_t* p) { return {_mm512_loadu_si512(p)}; }
   static P load_pairs(const int8_t* p) {

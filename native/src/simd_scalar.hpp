@@ -22,7 +22,7 @@ struct Scalar {
 
   static constexpr int kIntTokens = 4;
   static constexpr int kFloatTokens = 4;
-  static constexpr int kStepPanels = 2;
+  static constexpr int kOneTokenPanels = 2;
 
   template <class V, class Each>
   static V each(Each f) {
@@ -44,18 +44,18 @@ struct Scalar {
       return acc.v[i] + (int32_t(w.v[2 * i]) * x.a + int32_t(w.v[2 * i + 1]) * x.b);
     });
   }
-  // Weights of 9 bits (nines.hpp): the last bits of eight steps, the next one's on top of each byte.
+  // Weights of 9 bits (nines.hpp): the last bits of eight pairs, the next pair's on top of each byte.
   struct Bits { uint8_t v[32]; };
   static Bits load_bits(const uint8_t* p) { Bits r; std::memcpy(r.v, p, sizeof r.v); return r; }
-  static Bits next_bits(Bits b) { return bits_of_step(b, 1); }
-  static Bits bits_of_step(Bits b, int step) { return each<Bits>([&](int i) { return uint8_t(b.v[i] << step); }); }
-  static P scaled_nines(Bits b, const uint8_t* upper) {  // 128 times the weights
+  static Bits next_bits(Bits b) { return bits_of_pair(b, 1); }
+  static Bits bits_of_pair(Bits b, int pair) { return each<Bits>([&](int i) { return uint8_t(b.v[i] << pair); }); }
+  static P nines_times_128(Bits b, const uint8_t* upper) {
     return each<P>([&](int i) {
-      const auto place = micronet::place_in_step(i / 2, i % 2);
+      const auto place = micronet::place_in_pair(i / 2, i % 2);
       return int16_t(int8_t(upper[place]) * 256 + (b.v[place] & 128));
     });
   }
-  static P less_scaled(P p) { return each<P>([&](int i) { return int16_t(p.v[i] >> 7); }); }
+  static P divided_by_128(P p) { return each<P>([&](int i) { return int16_t(p.v[i] >> 7); }); }
   static I even(P p) { return each<I>([&](int i) { return int32_t(p.v[2 * i]); }); }
   static I odd(P p) { return each<I>([&](int i) { return int32_t(p.v[2 * i + 1]); }); }
 

@@ -1,265 +1,15 @@
 #include "unpack.hpp"
 
 #include <cmath>
-#include <utility>
 #include <vector>
 
-#include "bitstream.hpp"
+#include "nines_writer.hpp"
+#include "packed_tensor.hpp"
+#include "panel_writer.hpp"
 #include "status.hpp"
+#include "tensor_pieces.hpp"
 
 namespace micronet {
-
-namespace {
-
-[[noreturn]] void damaged(const std::string& name, const char* why) {
-  fail(MN_ERROR_FORMAT, "the tensor %.100s has %s; pack the model again", name.c_str(), why);
-}
-
-// 0, or from 2^-126 to 2^100 with zeros in the last b bits of the mantissa: then every integer · step
-// is exact.
-bool is_step(float step, int bits) {
-  if (step == 0) return !std::signbit(step);
-  if (!(step >= 0x1p-126f && step <= 0x1p100f)) return false;
-  uint32_t image;
-  std::memcpy(&image, &step, 4);
-  return (image & ((uint32_t{1} << bits) - 1)) == 0;
-}
-
-int64_t elements(const TensorConfig& tensor) {  // the shape was checked against the model's: no overflow
-  int64_t n = 1;
-  for (int64_t size : tensor.shape) n *= size;
-  return n;
-}
-
-// Where a tensor's parts are, and what they say.
-struct Parts {
-  TensorConfig config;
-  int64_t n;  // elements
-  Bytes content, mask, steps;
-};
-
-// A tensor is stored in the shorter of its two forms: what it takes is what is counted for it.
-void check_form(const Parts& parts, int64_t nonzeros, const std::string& name) {
-  const bool sparse = nonzeros * parts.config.bits + parts.n < parts.n * parts.config.bits;
-  if (sparse != parts.config.sparse()) damaged(name, "the longer of its two forms, dense or sparse");
-}
-
-Parts take_parts(Container& container, const std::string& name, const TensorConfig& config) {
-  Parts parts{config, elements(config), {}, {}, {}};
-  const int64_t stored = config.sparse() ? config.nonzeros : parts.n;
-  if (config.sparse()) {
-    if (config.nonzeros > parts.n) damaged(name, "more non-zeros than elements");
-    parts.mask = container.take(name + ".mask", false, {(parts.n + 7) / 8});
-    check_mask(parts.mask, parts.n, config.nonzeros, name);
-    check_form(parts, config.nonzeros, name);
-  }
-  if (config.bits == 32) {
-    parts.content = config.sparse() ? container.take(name + ".values", true, {stored})
-                                    : container.take(name, true, config.shape);
-    return parts;
-  }
-  parts.content = container.take(name + ".integers", false, {(stored * config.bits + 7) / 8});
-  const int64_t steps = container.length(name + ".steps", true);
-  if (steps != 1 && steps != config.shape[0]) damaged(name, "neither one step nor one a row");
-  parts.steps = container.take(name + ".steps", true, {steps});
-  for (int64_t i = 0; i < steps; ++i)
-    if (!is_step(read_at<float>(parts.steps.data + 4 * i), config.bits))
-      damaged(name, "a step that is not finite, negative, too large, too small or too fine");
-  return parts;
-}
-
-struct FloatRules {
-  const std::string& name;
-  void check(const float* values, int64_t count, bool sparse) const {
-    for (int64_t i = 0; i < count; ++i) {
-      if (!std::isfinite(values[i])) damaged(name, "a value that is not finite");
-      if (sparse && values[i] == 0) damaged(name, "a 0 among its non-zeros");
-    }
-  }
-};
-
-struct IntegerRules {
-  const std::string& name;
-  int16_t lowest;  // the one integer of these bits that is not allowed
-  void check(const int16_t* values, int64_t count, bool sparse) const {
-    int16_t below = 0, zero = 0;  // of the values' size, so that several are compared at once
-    for (int64_t i = 0; i < count; ++i) {
-      below = int16_t(below | (values[i] == lowest));
-      zero = int16_t(zero | (values[i] == 0));
-    }
-    if (below) damaged(name, "an integer below its range");
-    if (sparse && zero) damaged(name, "a 0 among its non-zeros");
-  }
-};
-
-// The next value for each bit of the mask that is set, 0 for the others.
-void spread(const Kernels& kernels, uint64_t mask, const int16_t* values, int16_t* piece) {
-  kernels.spread_i16(mask, values, piece);
-}
-
-void spread(const Kernels&, uint64_t mask, const float* values, float* piece) {
-  for (int i = 0; i < 64; ++i) piece[i] = mask >> i & 1 ? *values++ : 0.0f;
-}
-
-// Hands the elements to put(first element, values, count) in pieces of 64; gives the non-zeros.
-template <class T, class Stream, class Rules, class Put>
-int64_t each_piece(const Kernels& kernels, const Parts& parts, Stream stream, Rules rules, Put put) {
-  const bool sparse = parts.config.sparse();
-  int64_t nonzeros = 0;
-  T values[64 + 8] = {}, piece[64];  // spread_i16 may read 8 values more
-  for (int64_t at = 0; at < parts.n; at += 64) {
-    const int64_t count = parts.n - at < 64 ? parts.n - at : 64;
-    const uint64_t mask = sparse ? mask_word(parts.mask, at) : 0;
-    const int64_t stored = sparse ? __builtin_popcountll(mask) : count;
-    stream.next(values, stored);
-    rules.check(values, stored, sparse);
-    if (sparse) {
-      spread(kernels, mask, values, piece);
-      put(at, piece, count);
-    } else {
-      for (int64_t i = 0; i < count; ++i) nonzeros += values[i] != 0;
-      put(at, values, count);
-    }
-  }
-  return sparse ? parts.config.nonzeros : nonzeros;
-}
-
-template <class Put>
-void each_integer_piece(const Kernels& kernels, const Parts& parts, const std::string& name, Put put) {
-  const int bits = parts.config.bits;
-  const int64_t stored = parts.config.sparse() ? parts.config.nonzeros : parts.n;
-  check_form(parts,
-             each_piece<int16_t>(kernels, parts, IntegerStream(parts.content, bits, stored, name),
-                                 IntegerRules{name, int16_t(-(1 << (bits - 1)))}, put),
-             name);
-}
-
-// LayerNorm's tensors are dense whatever they hold: theirs is not `either_form`.
-template <class Put>
-void each_float_piece(const Kernels& kernels, const Parts& parts, const std::string& name, Put put,
-                      bool either_form = true) {
-  const int64_t nonzeros = each_piece<float>(kernels, parts, FloatStream(parts.content), FloatRules{name}, put);
-  if (either_form) check_form(parts, nonzeros, name);
-}
-
-// Puts pieces into panels, where GROUP columns of a row stand together.
-template <class T, int GROUP>
-class PanelWriter {
- public:
-  PanelWriter(T* to, int64_t columns) : to_(to), columns_(columns), panel_(round_up(columns, GROUP) * kLanes) {}
-
-  template <class From>
-  void put(const From* values, int64_t count) {
-    while (count) {
-      const int64_t run = count < columns_ - column_ ? count : columns_ - column_;
-      T* row = to_ + row_ / kLanes * panel_ + row_ % kLanes * GROUP;
-      const int64_t end = column_ + run;
-      for (; column_ < end && column_ % GROUP; ++column_) *place(row) = T(*values++);
-      T* group = place(row);
-      for (; column_ + GROUP <= end; column_ += GROUP, values += GROUP, group += kLanes * GROUP)
-        for (int i = 0; i < GROUP; ++i) group[i] = T(values[i]);
-      for (; column_ < end; ++column_) *place(row) = T(*values++);
-      count -= run;
-      if (column_ == columns_) {
-        column_ = 0;
-        ++row_;
-      }
-    }
-  }
-
- private:
-  T* place(T* row) const { return row + column_ / GROUP * kLanes * GROUP + column_ % GROUP; }
-
-  T* to_;
-  int64_t columns_, panel_, row_ = 0, column_ = 0;
-};
-
-// The same for weights of 9 bits: upper bytes go to their places at once, the last bits of a row's
-// steps are gathered until their byte is full.
-class NinesWriter {
- public:
-  NinesWriter(uint8_t* to, int64_t columns) : to_(to), columns_(columns) { begin_row(); }
-
-  void put(const int16_t* values, int64_t count) {
-    while (count) {
-      if (in_group_ == 0 && odd_ == 0 && count >= 2 * kGroupSteps && columns_ - column_ >= 2 * kGroupSteps) {
-        put_group(values);
-        values += 2 * kGroupSteps;
-        count -= 2 * kGroupSteps;
-      } else if (column_ == 0 && count >= columns_ && columns_ % 2 == 0 && in_group_ + columns_ / 2 <= kGroupSteps) {
-        put_row(values);
-        values += columns_;
-        count -= columns_;
-      } else {
-        put_one(*values++);
-        --count;
-      }
-      if (column_ == columns_) {
-        end_group();
-        column_ = 0;
-        ++row_;
-        begin_row();
-      }
-    }
-  }
-
- private:
-  // A row's next steps: their upper bytes. Gives the last bits of both columns, the first step's highest.
-  static std::pair<unsigned, unsigned> put_steps(const int16_t* values, int64_t steps, uint8_t* upper) {
-    unsigned first = 0, second = 0;
-    for (int64_t step = 0; step < steps; ++step, upper += kStepBytes) {
-      upper[0] = uint8_t(values[2 * step] >> 1);
-      upper[1] = uint8_t(values[2 * step + 1] >> 1);
-      first = 2 * first | (values[2 * step] & 1);
-      second = 2 * second | (values[2 * step + 1] & 1);
-    }
-    return {first, second};
-  }
-  void put_group(const int16_t* values) {
-    const auto lasts = put_steps(values, kGroupSteps, group_ + kStepBytes);
-    group_[0] = uint8_t(lasts.first);
-    group_[1] = uint8_t(lasts.second);
-    column_ += 2 * kGroupSteps;
-    group_ += kGroupBytes;
-  }
-  // A row that lies in one group, as all do of a table that is very narrow.
-  void put_row(const int16_t* values) {
-    const auto lasts = put_steps(values, columns_ / 2, group_ + (1 + in_group_) * kStepBytes);
-    const auto behind = int(kGroupSteps - in_group_ - columns_ / 2);
-    group_[0] = uint8_t(group_[0] | lasts.first << behind);
-    group_[1] = uint8_t(group_[1] | lasts.second << behind);
-    column_ = columns_;
-  }
-  void put_one(int16_t value) {
-    group_[(1 + in_group_) * kStepBytes + odd_] = uint8_t(value >> 1);
-    lasts_[odd_] = uint8_t(lasts_[odd_] | (value & 1) << (7 - in_group_));
-    ++column_;
-    in_group_ += odd_;
-    odd_ = 1 - odd_;
-    if (in_group_ < kGroupSteps) return;
-    end_group();
-    in_group_ = 0;
-    group_ += kGroupBytes;
-  }
-  void begin_row() {
-    const int64_t step = row_ / kLanes * ((columns_ + 1) / 2);
-    group_ = to_ + group_of(step) + place_in_step(row_ % kLanes, 0);
-    in_group_ = step % kGroupSteps;
-    odd_ = 0;
-  }
-  void end_group() {
-    for (int i = 0; i < 2; ++i) {
-      if (lasts_[i]) group_[i] = uint8_t(group_[i] | lasts_[i]);
-      lasts_[i] = 0;
-    }
-  }
-
-  uint8_t *to_, *group_ = nullptr;  // a group's bytes from the row's place on
-  int64_t columns_, row_ = 0, column_ = 0, in_group_ = 0, odd_ = 0;
-  uint8_t lasts_[2] = {};
-};
-
-}  // namespace
 
 Unpacker::Unpacker(Container& container, const Config& config, const Kernels& kernels, Arena& arena)
     : container_(container),
@@ -289,57 +39,65 @@ void Unpacker::reserve(int64_t bytes) {
 }
 
 Matrix Unpacker::matrix(const std::string& name, int64_t rows, int64_t columns) {
-  const Parts parts = take_parts(container_, name, describe(name, {rows, columns}));
+  const PackedTensor tensor = take_tensor(container_, name, describe(name, {rows, columns}));
   Matrix matrix;
   matrix.rows = rows;
   matrix.columns = columns;
-  matrix.bits = parts.config.bits;
+  matrix.bits = tensor.config.bits;
   const int64_t bytes = matrix_bytes(rows, columns, matrix.bits);
   reserve(bytes);
-  if (!matrix.integers()) {
+  if (matrix.integers()) {
+    copy_scales(tensor, matrix);
+    fill_integers(tensor, bytes, matrix);
+  } else {
     matrix.floats = arena_.take<float>(padded(rows) * columns);
     PanelWriter<float, 1> writer(matrix.floats.data(), columns);
-    each_float_piece(kernels_, parts, name, [&](int64_t, const float* v, int64_t n) { writer.put(v, n); });
-    return matrix;
-  }
-  const int64_t steps = int64_t(parts.steps.size / 4);
-  matrix.step_stride = steps == 1 ? 0 : 1;
-  reserve(4 * padded(steps));
-  matrix.steps = arena_.take<float>(padded(steps));
-  std::memcpy(matrix.steps.data(), parts.steps.data, parts.steps.size);
-  if (matrix.bits <= 8) {
-    matrix.bytes = arena_.take<int8_t>(bytes);
-    PanelWriter<int8_t, 2> writer(matrix.bytes.data(), columns);
-    each_integer_piece(kernels_, parts, name, [&](int64_t, const int16_t* v, int64_t n) { writer.put(v, n); });
-  } else if (matrix.bits == 9) {
-    matrix.nines = arena_.take<uint8_t>(bytes);
-    NinesWriter writer(matrix.nines.data(), columns);
-    each_integer_piece(kernels_, parts, name, [&](int64_t, const int16_t* v, int64_t n) { writer.put(v, n); });
-  } else {
-    matrix.shorts = arena_.take<int16_t>(bytes / 2);
-    PanelWriter<int16_t, 2> writer(matrix.shorts.data(), columns);
-    each_integer_piece(kernels_, parts, name, [&](int64_t, const int16_t* v, int64_t n) { writer.put(v, n); });
+    each_float_piece(kernels_, tensor, [&](int64_t, const float* v, int64_t n) { writer.put(v, n); });
   }
   return matrix;
+}
+
+void Unpacker::copy_scales(const PackedTensor& tensor, Matrix& matrix) {
+  const int64_t scales = tensor.scale_count();
+  matrix.scale_stride = scales == 1 ? 0 : 1;
+  reserve(4 * padded(scales));
+  matrix.scales = arena_.take<float>(padded(scales));
+  std::memcpy(matrix.scales.data(), tensor.scales.data, tensor.scales.size);
+}
+
+void Unpacker::fill_integers(const PackedTensor& tensor, int64_t bytes, Matrix& matrix) {
+  const auto fill = [&](auto writer) {
+    each_integer_piece(kernels_, tensor, [&](int64_t, const int16_t* v, int64_t n) { writer.put(v, n); });
+  };
+  if (matrix.bits <= 8) {
+    matrix.bytes = arena_.take<int8_t>(bytes);
+    fill(PanelWriter<int8_t, 2>(matrix.bytes.data(), matrix.columns));
+  } else if (matrix.bits == 9) {
+    matrix.nines = arena_.take<uint8_t>(bytes);
+    fill(NinesWriter(matrix.nines.data(), matrix.columns));
+  } else {
+    matrix.shorts = arena_.take<int16_t>(bytes / 2);
+    fill(PanelWriter<int16_t, 2>(matrix.shorts.data(), matrix.columns));
+  }
 }
 
 Buffer<float> Unpacker::dense(const std::string& name, int64_t rows, int64_t columns, bool either_form) {
   std::vector<int64_t> shape = {rows};
   if (columns) shape.push_back(columns);
-  const Parts parts = take_parts(container_, name, describe(name, shape));
-  reserve(4 * padded(parts.n));
-  Buffer<float> values = arena_.take<float>(padded(parts.n));
-  if (parts.config.bits == 32) {
+  const PackedTensor tensor = take_tensor(container_, name, describe(name, shape));
+  reserve(4 * padded(tensor.elements));
+  Buffer<float> values = arena_.take<float>(padded(tensor.elements));
+  if (tensor.config.bits == 32) {
     const auto copy = [&](int64_t at, const float* v, int64_t n) {
       std::memcpy(values.data() + at, v, size_t(n) * 4);
     };
-    each_float_piece(kernels_, parts, name, copy, either_form);
+    each_float_piece(kernels_, tensor, copy, either_form);
     return values;
   }
-  const int64_t row = parts.steps.size == 4 ? parts.n : columns ? columns : 1;  // elements a step
-  each_integer_piece(kernels_, parts, name, [&](int64_t at, const int16_t* v, int64_t n) {
+  const int64_t per_scale = tensor.scale_count() == 1 ? tensor.elements : columns ? columns : 1;  // elements
+  each_integer_piece(kernels_, tensor, [&](int64_t at, const int16_t* v, int64_t n) {
     for (int64_t i = 0; i < n; ++i)
-      values[at + i] = float(v[i]) * read_at<float>(parts.steps.data + 4 * ((at + i) / row));
+      values[at + i] = float(v[i]) * read_at<float>(tensor.scales.data + 4 * ((at + i) / per_scale));
   });
   return values;
 }
@@ -363,22 +121,22 @@ Quantizer Unpacker::quantizer(const std::string& place, int64_t number, int64_t 
   const std::string name = "activations." + place;
   Quantizer quantizer;
   if (!container_.has(name)) return quantizer;
-  if (!config_.activation_bits) damaged(name, "steps, but the metadata have no activation_bits");
+  if (!config_.activation_bits) damaged(name, "scales, but the metadata have no activation_bits");
   auto found = places_.find(name);
   if (found == places_.end()) {
     const Bytes rows = container_.take(name, true, {count, 2});
     for (int64_t i = 0; i < count; ++i) {
-      const auto range = read_at<float>(rows.data + 8 * i), step = read_at<float>(rows.data + 8 * i + 4);
+      const auto range = read_at<float>(rows.data + 8 * i), scale = read_at<float>(rows.data + 8 * i + 4);
       if (!(std::isfinite(range) && range >= 0)) damaged(name, "a range that is negative or not finite");
-      if (!is_step(step, config_.activation_bits))
-        damaged(name, "a step that is not finite, negative, too large, too small or too fine");
+      if (!is_scale(scale, config_.activation_bits))
+        damaged(name, "a scale that is not finite, negative, too large, too small or too fine");
     }
     found = places_.emplace(name, rows).first;
   }
   quantizer.on = true;
   quantizer.bits = config_.activation_bits;
-  quantizer.step = read_at<float>(found->second.data + 8 * number + 4);
-  quantizer.inverse = quantizer.step > 0 ? 1.0f / quantizer.step : 0.0f;
+  quantizer.scale = read_at<float>(found->second.data + 8 * number + 4);
+  quantizer.inverse = quantizer.scale > 0 ? 1.0f / quantizer.scale : 0.0f;
   quantizer.limit = float((1 << (quantizer.bits - 1)) - 1);
   return quantizer;
 }

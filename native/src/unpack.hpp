@@ -1,4 +1,7 @@
-// From the bits of a file to tensors in memory, each checked on the way.
+// From the tensors of a file to matrices and vectors in memory, each checked on the way.
+//
+// packed_tensor.hpp finds a tensor's parts, tensor_pieces.hpp decodes and checks its elements, panel_writer.hpp
+// and nines_writer.hpp lay them out.
 #pragma once
 
 #include <string>
@@ -8,15 +11,10 @@
 #include "config.hpp"
 #include "container.hpp"
 #include "matrix.hpp"
+#include "packed_tensor.hpp"
+#include "quantizer.hpp"
 
 namespace micronet {
-
-// A quantizer of activations; `on` is false for a place that is not quantized.
-struct Quantizer {
-  bool on = false;
-  int bits = 0;
-  float step = 0, inverse = 0, limit = 0;
-};
 
 // Reads tensors; every one that the metadata name has to be read once.
 class Unpacker {
@@ -43,7 +41,11 @@ class Unpacker {
   void finish() const;                   // nothing may be left
 
  private:
+  // What the metadata say of a tensor, whose shape has to be the model's.
   const TensorConfig& describe(const std::string& name, const std::vector<int64_t>& shape);
+  void copy_scales(const PackedTensor& tensor, Matrix& matrix);
+  // Into panels of the matrix's bits, which take so many bytes.
+  void fill_integers(const PackedTensor& tensor, int64_t bytes, Matrix& matrix);
 
   Container& container_;
   const Config& config_;

@@ -56,8 +56,8 @@ Vocabulary::Vocabulary(Bytes text, int64_t count) : text_(text), count_(int32_t(
 }
 
 void Vocabulary::index() {
-  // Words that were made to collide would need quadratic time: ordinary ones need about two steps.
-  int64_t steps = 64 * int64_t(count_) + 4096;
+  // Words that were made to collide would need quadratic time: ordinary ones need about two probes.
+  int64_t probes = 64 * int64_t(count_) + 4096;
   constexpr int32_t kGroup = 32;  // the slots of a group are fetched before the first is looked at
   uint64_t hashes[kGroup];
   for (int32_t from = 0; from < count_; from += kGroup) {
@@ -68,8 +68,8 @@ void Vocabulary::index() {
     }
     for (int32_t i = 0; i < count; ++i) {
       const int32_t id = from + i;
-      const uint64_t slot = slot_of(word(id), hashes[i], steps);
-      if (steps < 0)
+      const uint64_t slot = slot_of(word(id), hashes[i], probes);
+      if (probes < 0)
         fail(MN_ERROR_FORMAT, "the vocabulary's words collide as no real ones do; it is damaged");
       if (table_[int64_t(slot)])
         fail(MN_ERROR_FORMAT, "words %d and %d of the vocabulary are the same; pack the model again",
@@ -79,10 +79,10 @@ void Vocabulary::index() {
   }
 }
 
-uint64_t Vocabulary::slot_of(std::string_view wanted, uint64_t hash, int64_t& steps) const {
+uint64_t Vocabulary::slot_of(std::string_view wanted, uint64_t hash, int64_t& probes) const {
   uint64_t slot = hash & mask_;
   while (const uint64_t entry = table_[int64_t(slot)]) {
-    if (--steps < 0) break;
+    if (--probes < 0) break;
     if (entry >> 32 == hash >> 32 && word(int32_t(uint32_t(entry)) - 1) == wanted) break;
     slot = (slot + 1) & mask_;
   }
@@ -91,8 +91,8 @@ uint64_t Vocabulary::slot_of(std::string_view wanted, uint64_t hash, int64_t& st
 
 int32_t Vocabulary::find(std::string_view wanted) const {
   if (!count_) return -1;
-  int64_t steps = int64_t(mask_) + 1;
-  return int32_t(uint32_t(table_[int64_t(slot_of(wanted, hash_word(wanted), steps))])) - 1;
+  int64_t probes = int64_t(mask_) + 1;
+  return int32_t(uint32_t(table_[int64_t(slot_of(wanted, hash_word(wanted), probes))])) - 1;
 }
 
 }  // namespace micronet

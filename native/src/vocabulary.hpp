@@ -24,8 +24,8 @@ class Vocabulary {
 
  private:
   void index();
-  // The slot that holds the word, or the free one for it; counts `steps` down.
-  uint64_t slot_of(std::string_view word, uint64_t hash, int64_t& steps) const;
+  // The slot that holds the word, or the free one for it; counts `probes` down.
+  uint64_t slot_of(std::string_view word, uint64_t hash, int64_t& probes) const;
 
   Bytes text_;
   int32_t count_ = 0;

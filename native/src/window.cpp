@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "status.hpp"
+#include "unpack.hpp"
 
 namespace micronet {
 
@@ -63,7 +64,7 @@ void Window::copy(const LayerWindow& from, int64_t from_places, int64_t first, i
 int64_t Window::reserve(int64_t count) {
   if (end_ + count <= places_) return end_;
   const int64_t first = (end_ - kept()) / 2 * 2, keep = end_ - first;
-  // Enough for two windows, so that moving costs little a token; less while the text is short.
+  // Enough for two windows, so that moving costs little per token; less while the text is short.
   const int64_t enough = round_up(2 * model_->config.context + count + 2, 2);
   int64_t places = std::min(enough, std::max<int64_t>(2 * places_, 64));
   places = std::max(places_, round_up(std::max(places, keep + count), 2));

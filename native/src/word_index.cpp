@@ -7,7 +7,7 @@ void WordIndex::reserve(int64_t rows) {
   unused_.reserve(2 * std::size_t(rows));
   if (std::size_t(rows) <= slot_of_row_.size()) return;
   std::size_t room = 64;
-  while (room < std::size_t(rows) * 4) room *= 2;  // at most two slots a row: half of it stays free
+  while (room < std::size_t(rows) * 4) room *= 2;  // at most two slots per row: half of it stays free
   std::vector<int32_t> table(room, 0);
   slot_of_row_.resize(std::size_t(rows), -1);
   table_.swap(table);

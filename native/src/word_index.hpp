@@ -1,7 +1,7 @@
 // Which of a few thousand remembered words are the same, kept up to date as they come and go.
 //
-// Every row has a word, every word that some row has, or had not long ago, a slot. So votes are summed
-// up by slot, with no look-up for each of them.
+// Every row has a word. Every word that some row has, or had until recently, has a slot. So votes are summed
+// by slot, without a look-up for each vote.
 #pragma once
 
 #include <cstddef>

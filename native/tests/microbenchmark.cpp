@@ -92,7 +92,7 @@ int main(int count, char** arguments) {
               lowest_tenth(feed) + lowest_tenth(all), lowest_tenth(feed), lowest_tenth(all), lowest_tenth(feed) + lowest_tenth(top));
   const double t0 = now();
   need(mn_model_score(model, ids.data(), tokens, 1, out.data(), &error), error);
-  std::printf("scoring: %.0f us a token\n", (now() - t0) / double(tokens));
+  std::printf("scoring: %.0f us per token\n", (now() - t0) / double(tokens));
   mn_session_free(session);
   mn_model_close(model);
   return 0;

@@ -34,15 +34,15 @@ void append(std::vector<uint8_t>& bytes, T value) {
 }
 
 // The next float whose last `bits` mantissa bits are 0.
-float step_of(double range, int bits) {
+float scale_of(double range, int bits) {
   const auto value = float(range / double((1 << (bits - 1)) - 1));
   uint32_t image;
   std::memcpy(&image, &value, 4);
   const uint32_t low = (1u << bits) - 1;
   image = (image + low) & ~low;
-  float step;
-  std::memcpy(&step, &image, 4);
-  return step;
+  float scale;
+  std::memcpy(&scale, &image, 4);
+  return scale;
 }
 
 class BitWriter {
@@ -67,13 +67,13 @@ class Maker {
   void weight(const std::string& name, std::vector<int64_t> shape, int bits, bool pruned, double range) {
     int64_t n = 1;
     for (int64_t size : shape) n *= size;
-    const float step = bits == 32 ? 1.0f : step_of(range, bits);
+    const float scale = bits == 32 ? 1.0f : scale_of(range, bits);
     const int limit = bits == 32 ? 0 : (1 << (bits - 1)) - 1;
     std::vector<float> elements;  // values, or integers
     int64_t nonzeros = 0;
     for (int64_t i = 0; i < n; ++i) {
       double value = random_.between(-range, range);
-      if (limit) value = std::fmin(std::fmax(std::round(value / double(step)), -limit), limit);
+      if (limit) value = std::fmin(std::fmax(std::round(value / double(scale)), -limit), limit);
       elements.push_back(pruned && i % 3 ? 0.0f : float(value));
       nonzeros += elements.back() != 0;
     }
@@ -97,10 +97,10 @@ class Maker {
       return;
     }
     file_.tensors.push_back({name + ".integers", false, {int64_t(integers.bytes.size())}, integers.bytes});
-    const int64_t rows = o_.row_steps ? shape[0] : 1;
-    std::vector<uint8_t> steps;
-    for (int64_t i = 0; i < rows; ++i) append(steps, step);
-    file_.tensors.push_back({name + ".steps", true, {rows}, steps});
+    const int64_t rows = o_.row_scales ? shape[0] : 1;
+    std::vector<uint8_t> scales;
+    for (int64_t i = 0; i < rows; ++i) append(scales, scale);
+    file_.tensors.push_back({name + ".steps", true, {rows}, scales});
   }
 
   void place(const std::string& name, int64_t count, double range) {
@@ -108,7 +108,7 @@ class Maker {
     std::vector<uint8_t> bytes;
     for (int64_t i = 0; i < count; ++i) {
       append(bytes, float(range));
-      append(bytes, step_of(range, o_.activation_bits));
+      append(bytes, scale_of(range, o_.activation_bits));
     }
     file_.tensors.push_back({"activations." + name, true, {count, 2}, bytes});
   }

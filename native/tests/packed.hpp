@@ -13,7 +13,7 @@ struct Options {
   std::vector<int64_t> cutoffs = {8, 14}, embedding_widths = {6, 3, 1};
   int64_t width = 6, layers = 2, heads = 2, key_width = 3, value_width = 2, ffn_width = 7, context = 4, cache = 5;
   int bits = 9, position_bits = 32, activation_bits = 9;  // activation_bits 0: nothing is quantized
-  bool sparse = true, row_steps = false, projected = false;
+  bool sparse = true, row_scales = false, projected = false;
   uint32_t seed = 1;
 };
 

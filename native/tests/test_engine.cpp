@@ -42,7 +42,7 @@ std::vector<packed::Options> kinds() {
       o.activation_bits = kind == 1 || bits == 32 ? 0 : bits;
       o.cache = kind == 2 ? 0 : 5;
       o.sparse = kind != 3;
-      o.row_steps = kind == 3;
+      o.row_scales = kind == 3;
       o.position_bits = kind == 3 ? bits : 32;
       o.projected = kind == 3;
       o.context = kind == 2 ? 30 : 4;

@@ -132,10 +132,10 @@ TEST(lies_of_the_tensors_are_refused) {
     refused(file, what);
   };
   const std::string table = "embedding.tables.0";
-  for (float step : {NAN, INFINITY, -0.5f, 1.0000001f, 1e-38f, 1e38f})
-    with([&](packed::File& f) { set_float(f.tensor(table + ".steps"), 0, step); }, "a step");
-  for (float step : {NAN, -0.5f, 1.0000001f})
-    with([&](packed::File& f) { set_float(f.tensor("activations.qkv"), 3, step); }, "an activation's step");
+  for (float scale : {NAN, INFINITY, -0.5f, 1.0000001f, 1e-38f, 1e38f})
+    with([&](packed::File& f) { set_float(f.tensor(table + ".steps"), 0, scale); }, "a scale");
+  for (float scale : {NAN, -0.5f, 1.0000001f})
+    with([&](packed::File& f) { set_float(f.tensor("activations.qkv"), 3, scale); }, "an activation's scale");
   with([&](packed::File& f) { set_float(f.tensor("activations.qkv"), 0, -1.0f); }, "a negative range");
   with([&](packed::File& f) { set_float(f.tensor("softmax.biases.1"), 2, NAN); }, "a bias that is not finite");
   for (float theta : {0.0f, -1.0f, NAN, INFINITY})

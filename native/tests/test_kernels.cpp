@@ -1,5 +1,9 @@
 // Every kernel against the plain formula, for all sets of instructions that this processor has.
+#include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <functional>
+#include <iterator>
 #include <random>
 #include <vector>
 
@@ -20,7 +24,7 @@ std::vector<const Kernels*> available() {
   return found;
 }
 
-Matrix random_matrix(std::mt19937& random, int64_t rows, int64_t columns, int bits, bool row_steps) {
+Matrix random_matrix(std::mt19937& random, int64_t rows, int64_t columns, int bits, bool row_scales) {
   Matrix m;
   m.rows = rows;
   m.columns = columns;
@@ -28,9 +32,9 @@ Matrix random_matrix(std::mt19937& random, int64_t rows, int64_t columns, int bi
   if (bits == 32) {
     m.floats = Buffer<float>(padded(rows) * columns);
   } else {
-    m.step_stride = row_steps;
-    m.steps = Buffer<float>(padded(row_steps ? rows : 1));
-    for (int64_t r = 0; r < (row_steps ? rows : 1); ++r) m.steps[r] = 0.25f / float(1 << r % 5);
+    m.scale_stride = row_scales;
+    m.scales = Buffer<float>(padded(row_scales ? rows : 1));
+    for (int64_t r = 0; r < (row_scales ? rows : 1); ++r) m.scales[r] = 0.25f / float(1 << r % 5);
     if (bits <= 8) m.bytes = Buffer<int8_t>(matrix_bytes(rows, columns, bits));
     else if (bits == 9) m.nines = Buffer<uint8_t>(matrix_bytes(rows, columns, bits));
     else m.shorts = Buffer<int16_t>(matrix_bytes(rows, columns, bits) / 2);
@@ -46,6 +50,20 @@ Matrix random_matrix(std::mt19937& random, int64_t rows, int64_t columns, int bi
 }
 
 }  // namespace
+
+// Also of sets that this processor cannot run. The table is made of pointers only, so it can be read as a row of them.
+TEST(no_entry_of_a_kernel_table_is_missing_or_there_twice) {
+  static_assert(sizeof(Kernels) % sizeof(void*) == 0);
+  for (const KernelSet& set : kernel_sets()) {
+    if (!set.kernels) continue;
+    void* entries[sizeof(Kernels) / sizeof(void*)];
+    std::memcpy(entries, set.kernels, sizeof entries);
+    CHECK(std::strcmp(set.kernels->name, set.name) == 0);
+    CHECK(std::find(std::begin(entries), std::end(entries), nullptr) == std::end(entries));
+    std::sort(std::begin(entries), std::end(entries), std::less<void*>());
+    CHECK(std::adjacent_find(std::begin(entries), std::end(entries)) == std::end(entries));
+  }
+}
 
 TEST(products_are_those_of_the_formula_on_every_way) {
   std::mt19937 random(1);
@@ -65,8 +83,8 @@ TEST(products_are_those_of_the_formula_on_every_way) {
               if (activation_bits) {
                 Quantizer q{true, activation_bits, 0, 0, 0};
                 q.limit = float((1 << (activation_bits - 1)) - 1);
-                q.step = 0.0078125f;
-                q.inverse = 1 / q.step;
+                q.scale = 0.0078125f;
+                q.inverse = 1 / q.scale;
                 x.quantize(*kernels, q, tokens);
               }
               Buffer<float> bias(padded(rows)), out(tokens * rows);
@@ -120,14 +138,14 @@ TEST(sums_of_9_bits_do_not_overflow) {
           m.rows = 80;
           m.columns = columns;
           m.bits = 9;
-          m.steps = Buffer<float>(16);
-          m.steps[0] = 1;
+          m.scales = Buffer<float>(16);
+          m.scales[0] = 1;
           m.nines = Buffer<uint8_t>(matrix_bytes(m.rows, columns, 9));
           States x;
           x.resize(tokens, columns);
           x.quantized = true;
           x.bits = 9;
-          x.step = 1;
+          x.scale = 1;
           for (int64_t c = 0; c < columns; ++c) {
             for (int64_t r = 0; r < m.rows; ++r) m.set_integer(r, c, int16_t(255 * sign));
             for (int64_t t = 0; t < tokens; ++t) x.integer_row(t)[c] = int16_t(255 - t);
@@ -140,7 +158,7 @@ TEST(sums_of_9_bits_do_not_overflow) {
         }
 }
 
-// Values, the largest and Σ exp at once are those of three passes; also where a table has a step a row.
+// Values, the largest and Σ exp at once are those of three passes; also where a table has one scale per row.
 TEST(rows_and_their_sum_are_those_of_three_passes) {
   std::mt19937 random(9);
   std::normal_distribution<float> normal;
@@ -173,13 +191,13 @@ TEST(rows_and_their_sum_are_those_of_three_passes) {
 }
 
 // Pieces whose numbers rise and fall by hundreds: the shift follows where it must.
-TEST(sums_over_pieces_follow_large_steps) {
+TEST(sums_over_pieces_follow_large_jumps) {
   Matrix m;
   m.rows = 64;
   m.columns = 2;
   m.bits = 8;
-  m.steps = Buffer<float>(16);
-  m.steps[0] = 1;
+  m.scales = Buffer<float>(16);
+  m.scales[0] = 1;
   m.bytes = Buffer<int8_t>(matrix_bytes(m.rows, m.columns, m.bits));
   States x;
   x.resize(1, 2);
@@ -352,9 +370,9 @@ TEST(layer_norm_is_rounded_once) {
       for (float v : x) mean += v;
       mean /= n;
       for (float v : x) variance += (v - mean) * (v - mean);
-      const long double scale = 1 / std::sqrt(variance / n + 1e-5L);
+      const long double inverse = 1 / std::sqrt(variance / n + 1e-5L);
       for (size_t i = 0; i < x.size(); ++i) {
-        const long double wanted = (x[i] - mean) * scale * gain[i] + bias[i];
+        const long double wanted = (x[i] - mean) * inverse * gain[i] + bias[i];
         CHECK(std::fabs((long double)out[i] - wanted) <= 0.500001L * (std::nextafter(std::fabs(float(wanted)), 1e9f) - std::fabs(float(wanted))));
       }
     }

@@ -1,4 +1,8 @@
-"""The native engine behind the engines' face: its errors become this package's."""
+"""The native engine behind the engines' interface.
+
+The binding raises this package's errors itself. What is left to turn into them here is what Python
+and NumPy raise before the engine is called, for arguments of a wrong type.
+"""
 
 import importlib
 from collections.abc import Callable, Sequence
@@ -14,14 +18,15 @@ from micronet_lm.runtime.questions import check_text
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_FAILURES = (ValueError, RuntimeError, IndexError, OverflowError, TypeError, OSError)
-"""What the binding raises; its messages are sentences already."""
+_UNFIT = (TypeError, ValueError, OverflowError, RuntimeError, IndexError, OSError)
+"""What arguments that cannot be converted raise; an array-like may raise any of these."""
 
 
 def _asked(call: Callable[P, R], *words: P.args, **named: P.kwargs) -> R:
+    """Call the binding with arguments that come from outside."""
     try:
         return call(*words, **named)
-    except _FAILURES as error:
+    except _UNFIT as error:
         raise InferenceError(str(error)) from None
 
 
@@ -94,11 +99,11 @@ class NativeSession:
 
     def fork(self) -> "NativeSession":
         """Give a second session that has read the same."""
-        return NativeSession(_asked(self._session.fork))
+        return NativeSession(self._session.fork())
 
     def save(self) -> bytes:
         """Give all of it as bytes."""
-        return bytes(_asked(self._session.save))
+        return bytes(self._session.save())
 
 
 class NativeEngine:
@@ -113,7 +118,7 @@ class NativeEngine:
         check_there(Path(path))
         try:
             self._engine: Any = native.Engine(str(path), kernels=kernels)
-        except _FAILURES as error:
+        except _UNFIT as error:
             raise ArtifactError(f"{path} cannot be used: {error}") from None
 
     @property
@@ -147,7 +152,7 @@ class NativeEngine:
 
     def start(self) -> NativeSession:
         """Begin a text."""
-        return NativeSession(_asked(self._engine.start))
+        return NativeSession(self._engine.start())
 
     def restore(self, saved: bytes) -> NativeSession:
         """Go on with a session that was saved."""

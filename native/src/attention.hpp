@@ -1,0 +1,14 @@
+// Attention of one token over the tokens before it: scores, probabilities and mixed values of docs/arithmetic.md.
+#pragma once
+
+#include "window.hpp"
+#include "workspace.hpp"
+
+namespace micronet {
+
+// Computes the mixed values of all heads of one token into workspace.mixed, from its queries in workspace.qkv.
+// place: the token's in the window; n: how many tokens it sees, itself the last.
+void attend(const Model& model, int64_t layer, const Window& window, int64_t place, int64_t n, int64_t token,
+            Workspace& workspace);
+
+}  // namespace micronet
