@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from micronet_lm.artifact.packed_model import PackedModel, Weights
 from micronet_lm.config import FULL
@@ -37,6 +38,11 @@ class Piece:
     """Bits that it takes: elements, mask and scales."""
     scales: int
     """Bits of its scales alone."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain values; scales are called as in the file."""
+        own = {("steps" if key == "scales" else key): value for key, value in vars(self).items()}
+        return {**own, "density": self.density}
 
     @property
     def density(self) -> float:

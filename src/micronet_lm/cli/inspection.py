@@ -76,7 +76,7 @@ def _run(arguments: argparse.Namespace) -> int:
         "tokenizer": model.tokenizer or None,
         "activation_bits": model.activation_bits,
         "bits": sum(piece.stored for piece in listed),
-        "tensors": [{**vars(piece), "density": piece.density} for piece in listed],
+        "tensors": [piece.as_json() for piece in listed],
         "parts": by_part(listed),
         "fp32": left_in_fp32(listed),
         "card": dict(model.card),
