@@ -9,7 +9,7 @@ import torch
 from micronet_lm.accounting import PAPER, challenge, count, examine
 from micronet_lm.accounting.run_target import counted_shares
 from micronet_lm.artifact import read_packed
-from micronet_lm.artifact.accounted import target_of
+from micronet_lm.artifact.packed_target import target_of
 from micronet_lm.artifact.packing import corpus_of_run, model_of_run, pack_run
 from micronet_lm.cli.main import main
 from micronet_lm.corpus import Corpus, build_corpus

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from micronet_lm.cli.main import main
-from micronet_lm.pipeline.site import Site
+from micronet_lm.pipeline.workspace import Workspace
 
 STAGE, NUMBER, WORDS = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
 left = [-1]  # renames until the end; negative: the stage has not begun
-begin, replace = Site.begin, Path.replace
+begin, replace = Workspace.begin, Path.replace
 
 
-def watched_begin(self: Site, stage: Any) -> Any:
+def watched_begin(self: Workspace, stage: Any) -> Any:
     record = begin(self, stage)
     left[0] = NUMBER if stage.name == STAGE else -1
     return record
@@ -30,6 +30,6 @@ def watched_replace(self: Path, target: Any) -> Any:
     return replace(self, target)
 
 
-Site.begin = watched_begin  # type: ignore[method-assign]
+Workspace.begin = watched_begin  # type: ignore[method-assign]
 Path.replace = watched_replace  # type: ignore[method-assign]
 sys.exit(main(WORDS))

@@ -8,7 +8,7 @@ import pytest
 
 from micronet_lm.cli.main import main
 from micronet_lm.config import load_recipe
-from micronet_lm.pipeline.facts import corpus_facts
+from micronet_lm.pipeline.corpus_size import corpus_size
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def test_only_the_steps_that_are_left_are_counted(
 
 
 def test_published_texts_are_known_without_a_download(tmp_path: Path) -> None:
-    facts = corpus_facts(load_recipe("paper/student").corpus, tmp_path / "none")
+    facts = corpus_size(load_recipe("paper/student").corpus, tmp_path / "none")
     assert (facts.words, facts.tokens["train"], facts.id_bytes) == (267_735, 103_227_021, 4)
-    facts = corpus_facts(load_recipe("wikitext-2/small").corpus, tmp_path / "none")
+    facts = corpus_size(load_recipe("wikitext-2/small").corpus, tmp_path / "none")
     assert (facts.words, facts.id_bytes) == (33_278, 2)

@@ -10,7 +10,7 @@ from tests.training.conftest import corpus, overrides_as_words
 from micronet_lm.cli.main import main
 from micronet_lm.config import load_recipe, preset_names
 from micronet_lm.corpus import Corpus
-from micronet_lm.pipeline import Site, stages_of, take_apart
+from micronet_lm.pipeline import Workspace, stages_of, take_apart
 from micronet_lm.report.paper_counts import paper_count
 from micronet_lm.report.reproduction import Reproduction
 from micronet_lm.report.tables import SCALES, Column, Row, load_table, table_names
@@ -73,7 +73,7 @@ def test_what_is_counted_is_what_the_paper_prints(cell: tuple[str, Row, Column])
 def test_every_recipe_of_a_table_has_the_stages_that_it_asks_for(
     name: str, scale: str, tmp_path: Path
 ) -> None:
-    made = Reproduction(load_table(name), scale, Site(tmp_path, shared=True))
+    made = Reproduction(load_table(name), scale, Workspace(tmp_path, shared=True))
     assert set(made.recipes()) <= set(preset_names())
     assert made.recipes()
     targets = made.targets()

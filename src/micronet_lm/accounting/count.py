@@ -9,7 +9,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from micronet_lm.accounting import formulas
-from micronet_lm.accounting.pieces import Pieces
+from micronet_lm.accounting.row_kinds import Pieces
 from micronet_lm.accounting.rows import ZERO, Account, Difference, Label, Row
 from micronet_lm.accounting.rules import PAPER, Departure, Rules, check_rules
 from micronet_lm.accounting.target import Rows, Target

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from micronet_lm.accounting.run_target import counted_shares
-from micronet_lm.artifact.accounted import target_of
 from micronet_lm.artifact.card import known_perplexity, make_card
 from micronet_lm.artifact.packed_model import CacheParameters, Floats, PackedModel, Weights
+from micronet_lm.artifact.packed_target import target_of
 from micronet_lm.artifact.writer import write_packed
 from micronet_lm.config import Place, Recipe
 from micronet_lm.corpus import Corpus

@@ -12,8 +12,8 @@ from micronet_lm.accounting.recipe_target import known_shares
 from micronet_lm.accounting.run_target import counted_shares
 from micronet_lm.accounting.summary import as_json, formulas_as_json
 from micronet_lm.artifact import read_packed
-from micronet_lm.artifact.accounted import target_of
 from micronet_lm.artifact.card import card_shares
+from micronet_lm.artifact.packed_target import target_of
 from micronet_lm.artifact.packing import corpus_of_run
 from micronet_lm.cli.account_tables import print_account, print_formulas
 from micronet_lm.cli.parsers import Noted, add_parser, refuse_options

@@ -44,8 +44,8 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     from micronet_lm.artifact import open_packed
-    from micronet_lm.artifact.accounted import part_bytes
     from micronet_lm.artifact.anatomy import by_part, left_in_fp32, pieces
+    from micronet_lm.artifact.packed_target import part_bytes
     from micronet_lm.artifact.packing import model_of_run
 
     file: dict[str, int] = {}

@@ -18,7 +18,7 @@ from micronet_lm.errors import UsageError
 from micronet_lm.files import write_text
 
 if TYPE_CHECKING:
-    from micronet_lm.pipeline import Site, Sources, Stage
+    from micronet_lm.pipeline import Sources, Stage, Workspace
     from micronet_lm.report.reproduction import Reproduction
 
 WHAT = ("micronet", "compression", "sota", "context", "cache", "hebbian", "cache-search")
@@ -107,25 +107,25 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _train_and_show(arguments: argparse.Namespace) -> int:
-    from micronet_lm.pipeline import Site, Sources
+    from micronet_lm.pipeline import Sources, Workspace
     from micronet_lm.report.reproduction import Reproduction
     from micronet_lm.report.tables import load_table
 
     what, scale = arguments.what, arguments.scale
     out = arguments.out or Path("runs") / "reproduce" / scale
-    site = Site(out, shared=True)
+    workspace = Workspace(out, shared=True)
     sources = Sources(from_path=arguments.from_path, corpus=arguments.corpus)
     name = "cache" if what in CACHE_FIGURES else what
     made = Reproduction(
-        load_table(name), scale, site, sources=sources, overrides=arguments.overrides
+        load_table(name), scale, workspace, sources=sources, overrides=arguments.overrides
     )
     targets = _cache_runs(made) if what in CACHE_FIGURES else made.targets()
     if arguments.dry_run:
-        plan = _plan(made, site, sources, targets, as_json=arguments.json)
+        plan = _plan(made, workspace, sources, targets, as_json=arguments.json)
     else:
-        _train(site, targets, arguments)
+        _train(workspace, targets, arguments)
         if what in CACHE_FIGURES:
-            folders = [site.folder(stage) for stage in targets]
+            folders = [workspace.folder(stage) for stage in targets]
             return _show_figure(what, folders, out / "figures", arguments)
         _write(made, out)
         plan = None
@@ -145,7 +145,7 @@ def _cache_runs(made: "Reproduction") -> "list[Stage]":
     return [made.stages(preset)["student"] for preset in presets if preset]
 
 
-def _train(site: "Site", targets: "list[Stage]", arguments: argparse.Namespace) -> None:
+def _train(workspace: "Workspace", targets: "list[Stage]", arguments: argparse.Namespace) -> None:
     from micronet_lm.pipeline.pool import Pool, room_for_jobs, run_side_by_side
 
     pool = Pool(
@@ -154,12 +154,12 @@ def _train(site: "Site", targets: "list[Stage]", arguments: argparse.Namespace) 
         threads=arguments.threads,
         partition=arguments.partition,
     )
-    run_side_by_side(site, targets, pool, _tell)
+    run_side_by_side(workspace, targets, pool, _tell)
 
 
 def _plan(
     made: "Reproduction",
-    site: "Site",
+    workspace: "Workspace",
     sources: "Sources",
     targets: "list[Stage]",
     *,
@@ -167,9 +167,9 @@ def _plan(
 ) -> list[dict[str, Any]]:
     """Estimate every stage that is still missing, each by a recipe that asks for it."""
     from micronet_lm.pipeline import plan, take_apart
+    from micronet_lm.pipeline.corpus_size import corpus_size
     from micronet_lm.pipeline.costs import Costs
-    from micronet_lm.pipeline.facts import corpus_facts
-    from micronet_lm.pipeline.planned import estimated
+    from micronet_lm.pipeline.estimates import estimated
 
     costs: dict[str, Costs] = {}
     facts = None
@@ -177,14 +177,14 @@ def _plan(
         recipes = take_apart(preset, made.overrides)
         stages = made.stages(preset)
         if facts is None:
-            facts = corpus_facts(recipes.corpus, site.folder(stages["corpus"]), sources.corpus)
+            facts = corpus_size(recipes.corpus, workspace.folder(stages["corpus"]), sources.corpus)
         for stage in stages.values():
             costs.setdefault(stage.fingerprint, Costs(recipes, facts))
     rows = []
-    for planned in plan(site, targets):
-        rows += estimated(site, [planned], costs[planned.stage.fingerprint], _tell)
+    for planned in plan(workspace, targets):
+        rows += estimated(workspace, [planned], costs[planned.stage.fingerprint], _tell)
     if not as_json:
-        print_plan(str(site.root), rows, None)
+        print_plan(str(workspace.root), rows, None)
     return rows
 
 

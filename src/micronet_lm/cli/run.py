@@ -16,7 +16,7 @@ from micronet_lm.config import describe_keys, preset_names
 from micronet_lm.errors import UsageError
 
 if TYPE_CHECKING:
-    from micronet_lm.pipeline import Recipes, Site, Sources, Stage
+    from micronet_lm.pipeline import Recipes, Sources, Stage, Workspace
 
 _EXAMPLE = """examples:
   micronet run demo
@@ -78,11 +78,11 @@ def _run(arguments: argparse.Namespace) -> int:
             "and hand them over with --take STAGE=RUN"
         )
 
-    from micronet_lm.pipeline import Interrupted, Site, run_stages, stages_of, take_apart
+    from micronet_lm.pipeline import Interrupted, Workspace, run_stages, stages_of, take_apart
 
     name = whole_recipe(arguments.recipe)
     root = arguments.out or Path("runs") / Path(arguments.recipe).with_suffix("")
-    site, recipes = Site(root), take_apart(name, arguments.overrides)
+    workspace, recipes = Workspace(root), take_apart(name, arguments.overrides)
     sources = _sources(arguments, root)
     stages = stages_of(recipes, sources)
     if find_spec("matplotlib") is None:
@@ -94,16 +94,16 @@ def _run(arguments: argparse.Namespace) -> int:
         stages["report"] = report_stage(stages, setup)
     targets = _targets(stages, arguments.until)
     if arguments.dry_run:
-        return _dry_run(site, recipes, sources, targets, as_json=arguments.json)
+        return _dry_run(workspace, recipes, sources, targets, as_json=arguments.json)
     try:
-        run_stages(site, targets, _tell, in_children=arguments.is_program)
+        run_stages(workspace, targets, _tell, in_children=arguments.is_program)
     except (Interrupted, KeyboardInterrupt) as stop:
         sys.stderr.write(f"Interrupted {stop}".rstrip() + "; the same command goes on.\n")
         return INTERRUPTED
     if arguments.json:
-        print(json.dumps(_report(site, stages)))  # noqa: T201
+        print(json.dumps(_report(workspace, stages)))  # noqa: T201
         return 0
-    print_pipeline(site.root, _report(site, stages)["stages"])
+    print_pipeline(workspace.root, _report(workspace, stages)["stages"])
     return 0
 
 
@@ -135,37 +135,42 @@ def _targets(stages: "dict[str, Stage]", until: str | None) -> "list[Stage]":
 
 
 def _dry_run(
-    site: "Site", recipes: "Recipes", sources: "Sources", targets: "list[Stage]", *, as_json: bool
+    workspace: "Workspace",
+    recipes: "Recipes",
+    sources: "Sources",
+    targets: "list[Stage]",
+    *,
+    as_json: bool,
 ) -> int:
     """Tell what would be done; nothing is written but what the measurement remembers."""
     from micronet_lm.pipeline import plan
+    from micronet_lm.pipeline.corpus_size import corpus_size
     from micronet_lm.pipeline.costs import Costs
-    from micronet_lm.pipeline.facts import corpus_facts
-    from micronet_lm.pipeline.planned import estimated
+    from micronet_lm.pipeline.estimates import estimated
 
-    costs = Costs(recipes, corpus_facts(recipes.corpus, site.root / "corpus", sources.corpus))
-    rows = estimated(site, plan(site, targets), costs, _tell)
-    place = next(p for p in (site.root, *site.root.absolute().parents) if p.exists())
+    costs = Costs(recipes, corpus_size(recipes.corpus, workspace.root / "corpus", sources.corpus))
+    rows = estimated(workspace, plan(workspace, targets), costs, _tell)
+    place = next(p for p in (workspace.root, *workspace.root.absolute().parents) if p.exists())
     free = shutil.disk_usage(place).free
     if as_json:
-        print(json.dumps({"out": str(site.root), "free": free, "stages": rows}))  # noqa: T201
+        print(json.dumps({"out": str(workspace.root), "free": free, "stages": rows}))  # noqa: T201
         return 0
-    print_plan(str(site.root), rows, free)
+    print_plan(str(workspace.root), rows, free)
     return 0
 
 
-def _report(site: "Site", stages: "dict[str, Stage]") -> dict[str, Any]:
+def _report(workspace: "Workspace", stages: "dict[str, Stage]") -> dict[str, Any]:
     done: dict[str, Any] = {}
     for name, stage in stages.items():
-        record = site.record(stage)
+        record = workspace.record(stage)
         if record and record.fingerprint == stage.fingerprint:
             done[name] = {
                 "complete": record.complete,
-                "path": str(site.folder(stage)),
+                "path": str(workspace.folder(stage)),
                 "seconds": record.seconds,
                 **record.result,
             }
-    return {"out": str(site.root), "stages": done}
+    return {"out": str(workspace.root), "stages": done}
 
 
 def _tell(sentence: str) -> None:

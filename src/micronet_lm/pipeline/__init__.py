@@ -2,9 +2,9 @@
 
 from micronet_lm.pipeline.recipes import Recipes, split_recipe, take_apart
 from micronet_lm.pipeline.runner import PlannedStage, perform, plan, run_stages
-from micronet_lm.pipeline.site import Record, Site, State
 from micronet_lm.pipeline.stage import Interrupted, Product, Stage, in_order
 from micronet_lm.pipeline.stages import Sources, linked_corpus, stages_of
+from micronet_lm.pipeline.workspace import Record, State, Workspace
 
 __all__ = [
     "Interrupted",
@@ -12,10 +12,10 @@ __all__ = [
     "Product",
     "Recipes",
     "Record",
-    "Site",
     "Sources",
     "Stage",
     "State",
+    "Workspace",
     "in_order",
     "linked_corpus",
     "perform",

@@ -10,7 +10,7 @@ from micronet_lm.config import Recipe, merge_recipe
 from micronet_lm.corpus.tokenizers import tokenizer
 from micronet_lm.errors import RunError
 from micronet_lm.layout import Role, slots
-from micronet_lm.pipeline.facts import Facts
+from micronet_lm.pipeline.corpus_size import CorpusSize
 from micronet_lm.pipeline.recipes import Recipes
 from micronet_lm.pipeline.speed import Speed, speed_of
 from micronet_lm.training import Run
@@ -48,7 +48,7 @@ class Cost:
 class Costs:
     """Costs of the stages of one recipe on one text; a shape is measured when it is asked for."""
 
-    def __init__(self, recipes: Recipes, facts: Facts) -> None:
+    def __init__(self, recipes: Recipes, facts: CorpusSize) -> None:
         self._recipes, self._facts = recipes, facts
 
     def of(self, stage: str, folder: Path) -> Cost:

@@ -16,8 +16,8 @@ from micronet_lm.errors import MicronetError, PipelineError, UsageError
 from micronet_lm.machine import core_count
 from micronet_lm.pipeline.child import do_in_child
 from micronet_lm.pipeline.runner import Tell, perform, plan, prepare, writing
-from micronet_lm.pipeline.site import Site, State
 from micronet_lm.pipeline.stage import Stage
+from micronet_lm.pipeline.workspace import State, Workspace
 
 PAUSE = 0.5
 """Seconds between two looks at the jobs."""
@@ -48,19 +48,21 @@ def room_for_jobs() -> int:
     return max(1, min(core_count(), pages // (2 << 30)))
 
 
-def run_side_by_side(site: Site, targets: Sequence[Stage], pool: Pool, tell: Tell) -> None:
+def run_side_by_side(
+    workspace: Workspace, targets: Sequence[Stage], pool: Pool, tell: Tell
+) -> None:
     """Bring all targets to completion; one that fails does not stop those that can go on."""
-    with writing(site), site.locked():
-        todo = {own.stage.fingerprint: own.stage for own in plan(site, targets) if own.runs}
+    with writing(workspace), workspace.locked():
+        todo = {own.stage.fingerprint: own.stage for own in plan(workspace, targets) if own.runs}
         tell(f"{len(todo)} stages to run")
-        executor = _executor(site, pool)
+        executor = _executor(workspace, pool)
         if executor is None:
             for stage in todo.values():
                 tell(f"{stage.name} {stage.fingerprint[:12]}: begins")
                 prepare([stage])
-                perform(site, stage)
+                perform(workspace, stage)
             return
-        failures = _work_off(site, todo, executor, pool, tell)
+        failures = _work_off(workspace, todo, executor, pool, tell)
     if failures:
         raise PipelineError(
             f"{len(failures)} of the stages failed; the first is {failures[0]}; the same command "
@@ -69,7 +71,7 @@ def run_side_by_side(site: Site, targets: Sequence[Stage], pool: Pool, tell: Tel
 
 
 def _work_off(
-    site: Site, todo: dict[str, Stage], executor: Any, pool: Pool, tell: Tell
+    workspace: Workspace, todo: dict[str, Stage], executor: Any, pool: Pool, tell: Tell
 ) -> list[str]:
     """Submit what is ready, wait for what runs; return what went wrong."""
     waiting, running, failures = dict(todo), dict[str, Any](), list[str]()
@@ -83,30 +85,30 @@ def _work_off(
                     tell(f"{stage.name} {key[:12]}: failed")
                 else:
                     tell(f"{stage.name} {key[:12]}: done, {len(waiting)} waiting")
-        ready = [key for key, stage in waiting.items() if _ready(site, stage, todo)]
+        ready = [key for key, stage in waiting.items() if _ready(workspace, stage, todo)]
         for key in ready[: max(0, pool.jobs - len(running))]:
             stage = waiting.pop(key)
             tell(f"{stage.name} {key[:12]}: begins")
-            running[key] = executor.submit(_perform, site, stage, pool.threads)
+            running[key] = executor.submit(_perform, workspace, stage, pool.threads)
         if not running:
             break  # what still waits needs something that failed
         time.sleep(PAUSE)
     return failures
 
 
-def _ready(site: Site, stage: Stage, todo: dict[str, Stage]) -> bool:
+def _ready(workspace: Workspace, stage: Stage, todo: dict[str, Stage]) -> bool:
     needs = [needed for needed in stage.needs.values() if needed.fingerprint in todo]
-    return all(site.state(needed) is State.COMPLETE for needed in needs)
+    return all(workspace.state(needed) is State.COMPLETE for needed in needs)
 
 
-def _perform(site: Site, stage: Stage, threads: int) -> str | None:
+def _perform(workspace: Workspace, stage: Stage, threads: int) -> str | None:
     """Do one stage in a job; what a user may meet comes back as a sentence."""
     import torch
 
     torch.set_num_threads(threads)
     try:
         prepare([stage])
-        do_in_child(partial(perform, site, stage), stage.name)
+        do_in_child(partial(perform, workspace, stage), stage.name)
     except MicronetError as error:
         return str(error)
     return None
@@ -121,7 +123,7 @@ def _error(job: Any) -> str | None:
     return said
 
 
-def _executor(site: Site, pool: Pool) -> Any:
+def _executor(workspace: Workspace, pool: Pool) -> Any:
     """Make submitit's executor, or nothing where stages run in this process."""
     if importlib.util.find_spec("submitit") is None:
         if pool.executor == "slurm":
@@ -129,7 +131,7 @@ def _executor(site: Site, pool: Pool) -> Any:
         return None
     import submitit
 
-    executor = submitit.AutoExecutor(folder=site.root / "jobs" / "%j", cluster=pool.executor)
+    executor = submitit.AutoExecutor(folder=workspace.root / "jobs" / "%j", cluster=pool.executor)
     executor.update_parameters(timeout_min=MONTH, cpus_per_task=pool.threads)
     if pool.executor == "slurm":
         own = {"slurm_partition": pool.partition} if pool.partition else {}

@@ -9,8 +9,8 @@ from functools import partial
 
 from micronet_lm.errors import MicronetError, PipelineError
 from micronet_lm.pipeline.child import do_in_child
-from micronet_lm.pipeline.site import Site, State
 from micronet_lm.pipeline.stage import Interrupted, Stage, in_order
+from micronet_lm.pipeline.workspace import State, Workspace
 from micronet_lm.training.precision import prepare_process
 
 Tell = Callable[[str], None]
@@ -28,10 +28,10 @@ class PlannedStage:
     """Whether it has to be run: it is not complete, and it or something that needs it is asked."""
 
 
-def plan(site: Site, targets: Sequence[Stage]) -> list[PlannedStage]:
+def plan(workspace: Workspace, targets: Sequence[Stage]) -> list[PlannedStage]:
     """Say what has to be done so that all targets are complete; nothing is touched."""
     stages = in_order(targets)
-    states = {stage.fingerprint: site.state(stage) for stage in stages}
+    states = {stage.fingerprint: workspace.state(stage) for stage in stages}
     wanted = {stage.fingerprint for stage in targets}
     for stage in reversed(stages):
         if stage.fingerprint in wanted and states[stage.fingerprint] is not State.COMPLETE:
@@ -40,7 +40,7 @@ def plan(site: Site, targets: Sequence[Stage]) -> list[PlannedStage]:
         PlannedStage(
             stage=stage,
             state=states[stage.fingerprint],
-            changes=tuple(site.changes(stage)),
+            changes=tuple(workspace.changes(stage)),
             runs=stage.fingerprint in wanted and states[stage.fingerprint] is not State.COMPLETE,
         )
         for stage in stages
@@ -48,15 +48,15 @@ def plan(site: Site, targets: Sequence[Stage]) -> list[PlannedStage]:
 
 
 def run_stages(
-    site: Site, targets: Sequence[Stage], tell: Tell, *, in_children: bool = False
+    workspace: Workspace, targets: Sequence[Stage], tell: Tell, *, in_children: bool = False
 ) -> None:
-    """Bring all targets to completion, one stage after the other, with the site to ourselves.
+    """Bring all targets to completion, one stage after the other, with the workspace to ourselves.
 
     With `in_children` each stage is done in a process of its own, whose death is told in a
     sentence; only for processes that have not computed with torch (`child.py` says why).
     """
-    with writing(site), site.locked():
-        planned = plan(site, targets)
+    with writing(workspace), workspace.locked():
+        planned = plan(workspace, targets)
         prepare([own.stage for own in planned if own.runs])
         for number, own in enumerate(planned, 1):
             lead = f"[{number}/{len(planned)}] {own.stage.name}"
@@ -65,9 +65,9 @@ def run_stages(
                 continue
             tell(f"{lead}: {_reason(own)}")
             if in_children:
-                do_in_child(partial(perform, site, own.stage), own.stage.name)
+                do_in_child(partial(perform, workspace, own.stage), own.stage.name)
             else:
-                perform(site, own.stage)
+                perform(workspace, own.stage)
 
 
 def prepare(stages: Iterable[Stage]) -> None:
@@ -77,35 +77,35 @@ def prepare(stages: Iterable[Stage]) -> None:
         prepare_process()
 
 
-def perform(site: Site, stage: Stage) -> None:
+def perform(workspace: Workspace, stage: Stage) -> None:
     """Do one stage whose inputs are complete."""
-    with writing(site), site.occupied(stage):
-        record = site.begin(stage)
-        inputs = {role: site.product(needed) for role, needed in stage.needs.items()}
+    with writing(workspace), workspace.occupied(stage):
+        record = workspace.begin(stage)
+        inputs = {role: workspace.product(needed) for role, needed in stage.needs.items()}
         begin = time.perf_counter()
         try:
-            result = stage.work(site.folder(stage), inputs)
+            result = stage.work(workspace.folder(stage), inputs)
         except (Interrupted, KeyboardInterrupt, MicronetError):
             spent = record.seconds + time.perf_counter() - begin
-            site.write(stage, replace(record, seconds=spent))
+            workspace.write(stage, replace(record, seconds=spent))
             raise
         spent = record.seconds + time.perf_counter() - begin
-        site.write(stage, replace(record, complete=True, result=result, seconds=spent))
+        workspace.write(stage, replace(record, complete=True, result=result, seconds=spent))
 
 
 @contextmanager
-def writing(site: Site) -> Iterator[None]:
+def writing(workspace: Workspace) -> Iterator[None]:
     """Turn a system's refusal to write into a sentence that says what to do."""
     try:
         yield
     except OSError as error:
-        place, why = error.filename or site.root, error.strerror or str(error)
+        place, why = error.filename or workspace.root, error.strerror or str(error)
         if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
             remedy = "make room on the disk"
         elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            remedy = f"make {site.root} writable or choose another --out"
+            remedy = f"make {workspace.root} writable or choose another --out"
         else:
-            remedy = f"see to {site.root}"
+            remedy = f"see to {workspace.root}"
         raise PipelineError(
             f"{place} cannot be written ({why}); {remedy}, then the same command goes on from what "
             "is complete"

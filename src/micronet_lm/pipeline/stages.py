@@ -12,7 +12,7 @@ from micronet_lm.corpus import Corpus
 from micronet_lm.corpus.textfiles import find_files
 from micronet_lm.corpus.wikitext import PUBLISHED
 from micronet_lm.errors import UsageError
-from micronet_lm.pipeline import works
+from micronet_lm.pipeline import stage_work
 from micronet_lm.pipeline.recipes import Recipes
 from micronet_lm.pipeline.stage import Stage
 from micronet_lm.training.preparation import open_corpus
@@ -47,7 +47,9 @@ def stages_of(recipes: Recipes, sources: Sources | None = None) -> dict[str, Sta
 
     def add(stage: Stage) -> Stage:
         if given := sources.runs.get(stage.name):
-            stage = replace(stage, work=partial(works.take_over, source=given, work=stage.work))
+            stage = replace(
+                stage, work=partial(stage_work.take_over, source=given, work=stage.work)
+            )
         return stages.setdefault(stage.name, stage)
 
     model = add(_student(recipes, corpus, add))
@@ -61,7 +63,7 @@ def stages_of(recipes: Recipes, sources: Sources | None = None) -> dict[str, Sta
                 folder="searched",
                 settings=search.model_dump(mode="json"),
                 needs={"corpus": corpus, "source": model},
-                work=partial(works.search, size=search.cache_size, ramp=search.ramp),
+                work=partial(stage_work.search, size=search.cache_size, ramp=search.ramp),
                 fresh=True,
             )
         )
@@ -74,7 +76,7 @@ def stages_of(recipes: Recipes, sources: Sources | None = None) -> dict[str, Sta
                 folder="quantized",
                 settings=settings,
                 needs={"corpus": corpus, "source": model},
-                work=partial(works.quantize_model, changes=changes),
+                work=partial(stage_work.quantize_model, changes=changes),
                 fresh=config.steps == 0,  # calibration alone has nothing to go on with
             )
         )
@@ -84,7 +86,7 @@ def stages_of(recipes: Recipes, sources: Sources | None = None) -> dict[str, Sta
             folder="packed",
             settings={"name": recipes.name},
             needs={"corpus": corpus, "source": model},
-            work=partial(works.pack, name=recipes.name),
+            work=partial(stage_work.pack, name=recipes.name),
             fresh=True,
         )
     )
@@ -95,7 +97,7 @@ def stages_of(recipes: Recipes, sources: Sources | None = None) -> dict[str, Sta
             folder="account",
             settings={},
             needs={"corpus": corpus, **teacher, **models, "pack": packed},
-            work=works.account,
+            work=stage_work.account,
             fresh=True,
         )
     )
@@ -114,7 +116,9 @@ def _corpus(recipes: Recipes, sources: Sources) -> Stage:
         name="corpus",
         folder="corpus",
         settings={**config.model_dump(mode="json"), "text": _text(recipes, given)},
-        work=partial(works.build_corpus, config=config, from_path=sources.from_path, given=given),
+        work=partial(
+            stage_work.build_corpus, config=config, from_path=sources.from_path, given=given
+        ),
     )
 
 
@@ -143,7 +147,7 @@ def _student(recipes: Recipes, corpus: Stage, add: Any) -> Stage:
                 folder="teacher",
                 settings=_own(recipes.teacher),
                 needs={"corpus": corpus},
-                work=partial(works.train_model, recipe=recipes.teacher),
+                work=partial(stage_work.train_model, recipe=recipes.teacher),
             )
         )
         needs["labels"] = add(
@@ -152,7 +156,7 @@ def _student(recipes: Recipes, corpus: Stage, add: Any) -> Stage:
                 folder="labels",
                 settings={"method": distill.method, "count": distill.count},
                 needs={"corpus": corpus, "teacher": teacher},
-                work=partial(works.label_text, config=distill),
+                work=partial(stage_work.label_text, config=distill),
             )
         )
     return Stage(
@@ -160,7 +164,7 @@ def _student(recipes: Recipes, corpus: Stage, add: Any) -> Stage:
         folder="student",
         settings=_own(recipes.student),
         needs=needs,
-        work=partial(works.train_model, recipe=recipes.student),
+        work=partial(stage_work.train_model, recipe=recipes.student),
     )
 
 
@@ -175,7 +179,7 @@ def _pruned(recipe: Recipe, corpus: Stage, source: Stage, add: Any) -> Stage:
                 folder="sensitivity",
                 settings={"tokens": config.analysed_tokens},
                 needs={"corpus": corpus, "source": source},
-                work=partial(works.analyse, tokens=config.analysed_tokens),
+                work=partial(stage_work.analyse, tokens=config.analysed_tokens),
             )
         )
     return Stage(
@@ -183,7 +187,7 @@ def _pruned(recipe: Recipe, corpus: Stage, source: Stage, add: Any) -> Stage:
         folder="pruned",
         settings=_own(recipe),
         needs=needs,
-        work=partial(works.prune_model, recipe=recipe),
+        work=partial(stage_work.prune_model, recipe=recipe),
     )
 
 

@@ -8,11 +8,11 @@ from micronet_lm.accounting import Account, count
 from micronet_lm.accounting.figure import account_figure
 from micronet_lm.accounting.run_target import counted_shares
 from micronet_lm.artifact import read_packed
-from micronet_lm.artifact.accounted import target_of
+from micronet_lm.artifact.packed_target import target_of
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import RunError
-from micronet_lm.pipeline.site import RECORDS
-from micronet_lm.pipeline.works import PACKED
+from micronet_lm.pipeline.stage_work import PACKED
+from micronet_lm.pipeline.workspace import RECORDS
 from micronet_lm.report.document import Document, Numbers, Picture, Section, Table, Text
 from micronet_lm.report.drawings import svg_of, trade
 from micronet_lm.report.parts import (

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from micronet_lm.config import FULL
-from micronet_lm.pipeline import Site, Sources, Stage, State, stages_of, take_apart
+from micronet_lm.pipeline import Sources, Stage, State, Workspace, stages_of, take_apart
 from micronet_lm.pipeline.stages import MODELS
 from micronet_lm.report.paper_counts import paper_count
 from micronet_lm.report.stack import Layer
@@ -25,19 +25,19 @@ class Cell:
 
 
 class Reproduction:
-    """One table at one scale, in a site that many tables share."""
+    """One table at one scale, in a workspace that many tables share."""
 
     def __init__(
         self,
         table: Table,
         scale: str,
-        site: Site,
+        workspace: Workspace,
         *,
         sources: Sources | None = None,
         overrides: Mapping[str, Any] | None = None,
     ) -> None:
         """Prepare; `overrides` change all recipes alike."""
-        self.table, self.scale, self._site = table, scale, site
+        self.table, self.scale, self._site = table, scale, workspace
         self._sources, self.overrides = sources or Sources(), overrides or {}
         self._stages: dict[str, dict[str, Stage]] = {}
 

@@ -7,8 +7,8 @@ from tests.artifact.conftest import SHAPE
 from micronet_lm.accounting import challenge, count
 from micronet_lm.accounting.recipe_target import describe
 from micronet_lm.artifact import PackedModel, open_packed
-from micronet_lm.artifact.accounted import UNCOUNTED, part_bytes, stored_bits, target_of
 from micronet_lm.artifact.anatomy import by_part, left_in_fp32, pieces
+from micronet_lm.artifact.packed_target import UNCOUNTED, part_bytes, stored_bits, target_of
 from micronet_lm.artifact.random_model import random_model
 from micronet_lm.config import FULL, Recipe
 

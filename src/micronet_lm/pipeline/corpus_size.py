@@ -12,7 +12,7 @@ from micronet_lm.training.preparation import is_built, make_corpus
 
 
 @dataclass(frozen=True, kw_only=True)
-class Facts:
+class CorpusSize:
     """A corpus in numbers."""
 
     words: int
@@ -27,7 +27,7 @@ class Facts:
         return 1 if self.words <= 1 << 8 else 2 if self.words <= 1 << 16 else 4
 
 
-def corpus_facts(config: CorpusConfig, place: Path, given: Path | None = None) -> Facts:
+def corpus_size(config: CorpusConfig, place: Path, given: Path | None = None) -> CorpusSize:
     """Look at the corpus if it is there; a published one is known; any other is counted.
 
     Counting is building, in a place that is thrown away: it takes seconds for a book.
@@ -38,13 +38,13 @@ def corpus_facts(config: CorpusConfig, place: Path, given: Path | None = None) -
     published = PUBLISHED.get(config.source)
     plain = config.tokenizer in (None, "wikitext") and config.min_count in (None, 1)
     if published and plain and config.max_vocabulary is None:
-        return Facts(words=published.words, tokens=published.tokens)
+        return CorpusSize(words=published.words, tokens=published.tokens)
     if published:  # it would have to be fetched: its own numbers are the most that it can be
         words = min(published.words, config.max_vocabulary or published.words)
-        return Facts(words=words, tokens=published.tokens)
+        return CorpusSize(words=words, tokens=published.tokens)
     with tempfile.TemporaryDirectory() as temporary:
         return _facts(make_corpus(config, Path(temporary) / "corpus"))
 
 
-def _facts(corpus: Corpus) -> Facts:
-    return Facts(words=corpus.manifest.words, tokens=dict(corpus.manifest.tokens))
+def _facts(corpus: Corpus) -> CorpusSize:
+    return CorpusSize(words=corpus.manifest.words, tokens=dict(corpus.manifest.tokens))

@@ -6,13 +6,13 @@ from typing import Any
 
 from micronet_lm.pipeline.costs import Cost, Costs
 from micronet_lm.pipeline.runner import PlannedStage
-from micronet_lm.pipeline.site import Site, State
+from micronet_lm.pipeline.workspace import State, Workspace
 
 NOWHERE = Path("nowhere")
 
 
 def estimated(
-    site: Site, plan: Sequence[PlannedStage], costs: Costs, tell: Callable[[str], None]
+    workspace: Workspace, plan: Sequence[PlannedStage], costs: Costs, tell: Callable[[str], None]
 ) -> list[dict[str, Any]]:
     """Estimate what is still to be done; what is complete costs nothing more."""
     rows = []
@@ -22,7 +22,9 @@ def estimated(
             tell(f"Estimating {planned.stage.name}")
             # Only what goes on can use what is in its folder.
             going_on = planned.state is State.INTERRUPTED
-            cost = costs.of(planned.stage.name, site.folder(planned.stage) if going_on else NOWHERE)
+            cost = costs.of(
+                planned.stage.name, workspace.folder(planned.stage) if going_on else NOWHERE
+            )
         rows.append(
             {
                 "stage": planned.stage.name,

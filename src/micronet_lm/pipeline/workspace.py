@@ -52,11 +52,11 @@ class Record:
     """Time of all sittings that ended in an orderly way."""
 
 
-class Site:
+class Workspace:
     """A folder of stages.
 
-    A pipeline's own site has one folder a kind of stage, and a stage that changes replaces the one
-    before. A `shared` site has one for each fingerprint, so that many recipes can share stages.
+    A pipeline's own workspace has one folder per kind of stage, and a stage that changes replaces
+    the one before. A `shared` workspace has one per fingerprint, so that recipes can share stages.
     """
 
     def __init__(self, root: Path, *, shared: bool = False) -> None:

@@ -11,7 +11,7 @@ from micronet_lm.accounting import PAPER, Target, challenge, count, examine
 from micronet_lm.accounting.run_target import counted_shares
 from micronet_lm.accounting.summary import as_json
 from micronet_lm.artifact import read_packed
-from micronet_lm.artifact.accounted import target_of
+from micronet_lm.artifact.packed_target import target_of
 from micronet_lm.artifact.packing import pack_run
 from micronet_lm.compression import (
     SoftLabels,
