@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.bfloat16 import skip_without_bfloat16
+from tests.support.bfloat16 import skip_without_bfloat16
 from torch import Tensor
 
 from micronet_lm.config import CacheConfig, ModelConfig

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 import torch
-from tests.bfloat16 import skip_without_bfloat16
 from tests.model.test_adaptive import SHAPES
 from tests.model.test_cache import VOCABULARY, cache, direct, text
+from tests.support.bfloat16 import skip_without_bfloat16
 from torch import Tensor
 
 from micronet_lm.config import CacheConfig, ModelConfig

@@ -1,6 +1,6 @@
 import pytest
 import torch
-from tests.bfloat16 import skip_without_bfloat16
+from tests.support.bfloat16 import skip_without_bfloat16
 
 from micronet_lm.model import logsumexp as module
 from micronet_lm.model.logsumexp import linear_logsumexp

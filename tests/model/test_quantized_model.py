@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.model.reference_arithmetic import Reference
+from tests.support.reference_arithmetic import Reference
 from torch import Tensor
 
 from micronet_lm.accounting.widths import widths

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.parity.torch_models import torch_model
+from tests.support.torch_models import torch_model
 
 from micronet_lm.artifact import write_packed
 from micronet_lm.artifact.random_model import Choice, random_model

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from tests.parity.torch_models import torch_model
+from tests.support.torch_models import torch_model
 
 from micronet_lm.artifact import PackedModel, write_packed
 from micronet_lm.artifact.random_model import Choice, random_model
