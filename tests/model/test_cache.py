@@ -7,41 +7,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.bfloat16 import skip_without_bfloat16
+from tests.support.cache_definition import VOCABULARY, cache, direct, text
+from tests.support.shapes import TWO_BINS
 from torch import Tensor
 
-from micronet_lm.config import CacheConfig, ModelConfig
+from micronet_lm.config import CacheConfig
 from micronet_lm.model import Cache, LanguageModel, Memory, recall
-
-VOCABULARY = 13
 
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recall, "BLOCK", 7)
-
-
-def direct(theta: float, lam: float, size: int, states: Tensor, words: Tensor) -> Tensor:
-    """P_cache of all words for every token of one text, straight from the definition: (T, V)."""
-    chances = torch.zeros(len(states), VOCABULARY, dtype=states.dtype)
-    for n in range(len(states)):
-        entries = range(max(0, n - size), n)
-        weights = [math.exp(theta * float(states[i] @ states[n])) for i in entries]
-        for i, weight in zip(entries, weights, strict=True):
-            chances[n, words[i]] += weight / sum(weights)
-    return chances
-
-
-def text(length: int, seed: int = 0, batch: int = 1) -> tuple[Tensor, Tensor, Tensor]:
-    """Activations, following words, and a P_softmax of a batch of texts."""
-    torch.manual_seed(seed)
-    hidden = torch.randn(batch, length, 6, dtype=torch.float64)
-    words = torch.randint(VOCABULARY, (batch, length))
-    softmax = torch.randn(batch, length, VOCABULARY, dtype=torch.float64).log_softmax(dim=-1)
-    return hidden, words, softmax
-
-
-def cache(size: int, theta: float = 0.4, lam: float = 0.3, ramp: int = 0) -> Cache:
-    return Cache(CacheConfig(size=size, theta=theta, lam=lam, ramp=ramp)).double()
 
 
 def of_words(distribution: Tensor, words: Tensor) -> Tensor:
@@ -180,11 +156,7 @@ def test_scores_of_any_size_stay_finite() -> None:
 
 def model_with_cache(size: int = 10) -> LanguageModel:
     torch.manual_seed(1)
-    config = ModelConfig(
-        vocabulary=60, cutoffs=(20,), embedding_widths=(16, 4), width=16, layers=2, heads=2,
-        key_width=6, value_width=5, ffn_width=24, context=6,
-    )  # fmt: skip
-    return LanguageModel(config, CacheConfig(size=size, theta=0.3, lam=0.4)).eval()
+    return LanguageModel(TWO_BINS, CacheConfig(size=size, theta=0.3, lam=0.4)).eval()
 
 
 @torch.inference_mode()

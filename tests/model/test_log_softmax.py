@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 import torch
-from tests.model.test_adaptive import SHAPES
-from tests.model.test_cache import VOCABULARY, cache, direct, text
 from tests.support.bfloat16 import skip_without_bfloat16
+from tests.support.cache_definition import VOCABULARY, cache, direct, text
+from tests.support.models import draw_weights
+from tests.support.shapes import SOFTMAXES, softmax_shape
 from torch import Tensor
 
 from micronet_lm.config import CacheConfig, ModelConfig
@@ -63,28 +64,21 @@ def test_bfloat16_products_are_summed_up_in_fp32(
         assert float((exact - rounded).norm() / exact.norm()) < 0.01
 
 
-def model(shape: dict[str, Any], size: int | None = None) -> LanguageModel:
+def model(shape: ModelConfig, size: int | None = None) -> LanguageModel:
     torch.manual_seed(0)
-    config = ModelConfig(
-        vocabulary=100, width=16, layers=2, heads=2, key_width=4, value_width=4, ffn_width=32,
-        context=5, **shape,
-    )  # fmt: skip
-    made = LanguageModel(config, CacheConfig(size=size, theta=0.05, lam=0.3) if size else None)
-    for parameter in made.parameters():
-        if parameter.ndim:
-            torch.nn.init.normal_(parameter, std=0.3)
-    return made.double()
+    config = CacheConfig(size=size, theta=0.05, lam=0.3) if size else None
+    return draw_weights(LanguageModel(shape, config), std=0.3).double()
 
 
 @pytest.mark.parametrize("size", [None, 12, 1000])
 @pytest.mark.parametrize("remembered", [0, 9])
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", SOFTMAXES)
 def test_several_words_agree_with_the_whole_distribution(
     shape: str, size: int | None, remembered: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Values, and the gradients of every weight, of words in all bins, some of them twice."""
     monkeypatch.setattr(recall, "BLOCK", 7)
-    ours = model(SHAPES[shape], size)
+    ours = model(SOFTMAXES[shape], size)
     ids = torch.randint(100, (2, 31))
     asked = torch.randint(100, (2, 30 - remembered, 8))
     asked[:, :, 7] = asked[:, :, 3]
@@ -127,7 +121,7 @@ def test_several_words_agree_with_the_whole_distribution(
 
 
 def test_one_of_several_is_the_plain_log_probability() -> None:
-    ours = model(SHAPES["four bins"], 12)
+    ours = model(SOFTMAXES["four bins"], 12)
     hidden, words = torch.randn(2, 30, 16).double(), torch.randint(100, (2, 30))
     asked = torch.cat([torch.randint(100, (2, 30, 3)), words[..., None]], -1)
     several = ours.log_probabilities(hidden, asked, words)
@@ -135,7 +129,7 @@ def test_one_of_several_is_the_plain_log_probability() -> None:
 
 
 def test_a_tail_is_computed_only_for_tokens_that_need_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = model({"cutoffs": (10, 30), "embedding_widths": (16, 8, 4)})
+    ours = model(softmax_shape((10, 30), (16, 8, 4)))
     seen = []
 
     def spy(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -149,7 +143,7 @@ def test_a_tail_is_computed_only_for_tokens_that_need_it(monkeypatch: pytest.Mon
 
 
 def test_every_weight_has_a_gradient_even_when_no_word_needs_its_bin() -> None:
-    ours = model(SHAPES["four bins"], 12)
+    ours = model(SOFTMAXES["four bins"], 12)
     hidden, _ = ours(torch.zeros(1, 3, dtype=torch.long))
     zeros = torch.zeros(1, 3, dtype=torch.long)
     ours.log_probabilities(hidden, zeros[..., None], zeros).sum().backward()

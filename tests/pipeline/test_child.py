@@ -1,6 +1,5 @@
 """Stages in processes of their own: what ends them is told, and what is asked of them arrives."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -9,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.processes import ENVIRONMENT
 from tests.support.runs import same_tensors
 
 Start = Callable[..., "subprocess.Popen[str]"]
@@ -39,14 +39,13 @@ def _started(recipe_file: Path, tmp_path: Path) -> Iterator[Start]:
     def start(what: str, *words: str) -> "subprocess.Popen[str]":
         program = tmp_path / "program.py"
         program.write_text(PROGRAM.format(what=what), encoding="utf-8")
-        root = str(Path(__file__).parents[2])
         asked = ["run", str(recipe_file), "--out", str(tmp_path / "out"), "--until", "teacher"]
         process = subprocess.Popen(
             [sys.executable, str(program), *asked, *PRECISION, *words],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": root},
+            env=ENVIRONMENT,
         )
         processes.append(process)
         return process

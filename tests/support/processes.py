@@ -15,7 +15,13 @@ TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--np
 
 TWO = [*TORCHRUN, "-m", "micronet_lm"]
 CACHE = ["--cache.size", "60"]
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+ROOT = str(Path(__file__).parents[2])
+ENVIRONMENT = {
+    **os.environ,
+    "OMP_NUM_THREADS": "1",
+    "PYTHONPATH": os.pathsep.join([ROOT, *filter(None, [os.environ.get("PYTHONPATH")])]),
+}
+"""For child processes, whose scripts may import from `tests.support`."""
 
 
 def train_command(out: Path, corpus: Corpus, *more: str, program: list[str] = ONE) -> list[str]:

@@ -195,7 +195,8 @@ def test_the_hebbian_update_is_the_same_on_all_processes_and_on_one(tmp_path: Pa
     script = tmp_path / "script.py"
     script.write_text("""
 import torch
-from micronet_lm.config import HebbianConfig, ModelConfig
+from tests.support.shapes import TWO_BINS
+from micronet_lm.config import HebbianConfig
 from micronet_lm.model import LanguageModel
 from micronet_lm.training import Batch
 from micronet_lm.training.hebbian import Hebbian
@@ -203,9 +204,7 @@ from micronet_lm.training.processes import Processes, joined_processes
 
 def updated(processes, rows):
     torch.manual_seed(0)
-    config = ModelConfig(vocabulary=60, cutoffs=(20,), embedding_widths=(16, 4), width=16,
-                         layers=1, heads=1, key_width=4, value_width=4, ffn_width=8, context=3)
-    model, plugin = LanguageModel(config), Hebbian(HebbianConfig())
+    model, plugin = LanguageModel(TWO_BINS), Hebbian(HebbianConfig())
     plugin.prepare(model, processes)
     for step in range(5):
         hidden, targets = torch.randn(4, 50, 16)[rows], torch.randint(60, (4, 50))[rows]
