@@ -10,8 +10,11 @@ from micronet_lm.artifact import write_packed
 from micronet_lm.artifact.random_model import Choice, random_model
 from micronet_lm.config import PLACEMENTS, ModelConfig, Place
 from micronet_lm.runtime.engine import Session
+from micronet_lm.runtime.engines import has_native
 from micronet_lm.runtime.native import NativeEngine, kernel_sets
 from micronet_lm.runtime.reference import NumpyEngine
+
+pytestmark = pytest.mark.skipif(not has_native(), reason="the native engine is not built")
 
 PLACES = {**PLACEMENTS, "all": frozenset(Place)}
 TOKENS = 120
