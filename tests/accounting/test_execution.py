@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.support.execution import Past, predict
 from tests.support.shapes import COUNTABLE, WATCHED, changed
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from micronet_lm.accounting import PAPER, Account, Target, challenge, count
-from micronet_lm.accounting.execution import Past, predict
 from micronet_lm.accounting.layout import slots
 from micronet_lm.accounting.runs import measured
 from micronet_lm.config import CacheConfig, ModelConfig
