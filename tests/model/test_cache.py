@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.bfloat16 import skip_without_bfloat16
 from tests.support.cache_definition import VOCABULARY, cache, direct, text
+from tests.support.gradients import Sizes
 from tests.support.shapes import TWO_BINS
 from torch import Tensor
 
@@ -181,20 +182,12 @@ def test_a_models_next_word_is_its_distribution() -> None:
 
 def test_the_loss_is_never_as_wide_as_the_vocabulary() -> None:
     """The largest tensor that the cache makes is a block of scores."""
-    sizes: list[int] = []
-
-    class Spy(torch.utils._python_dispatch.TorchDispatchMode):
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
-            out = func(*args, **(kwargs or {}))
-            sizes.extend(t.numel() for t in [out] if isinstance(t, Tensor))
-            return out
-
     hidden, words, softmax = text(30)
     logs = of_words(softmax, words)
-    with Spy():  # type: ignore[no-untyped-call]
+    with Sizes() as sizes:
         cache(12).log_probability(logs, hidden.requires_grad_(), words, None).sum().backward()
-    assert sizes
-    assert max(sizes) <= max(7 * (12 + 6), hidden.numel())
+    assert sizes.seen
+    assert max(sizes.seen) <= max(7 * (12 + 6), hidden.numel())
 
 
 def test_without_a_cache_there_is_nothing_to_remember() -> None:
