@@ -94,10 +94,17 @@ fuzz:  ## FUZZ_INPUTS hostile files for the native engine, under the sanitizers 
 	cmake --build build/native-test --parallel 2 --target fuzz
 	build/native-test/fuzz native/fuzz/corpus $(FUZZ_INPUTS) $(FUZZ_SEED)
 
-benchmark: $(READY)  ## the side-by-side measurements (minutes)
-	$(BIN)/python benchmarks/corpus.py
-	$(BIN)/python benchmarks/training.py
-	$(BIN)/python benchmarks/distillation.py
+benchmark: $(BASE)  ## speed of training, distillation, corpora and the engine, side by side (minutes)
+	$(PIP) --no-compile "micronet-lm[bench]"
+	@echo 'Four of the programs in benchmarks/: training, distillation, corpus, engine. README.md there has the others.'
+	$(BIN)/python benchmarks/training.py --precision float32 --rounds 5
+	$(BIN)/python benchmarks/distillation.py --precision float32 --rounds 3
+	@if ls "$${MICRONET_DATA:-../shared/data}"/wikitext-2* >/dev/null 2>&1; then \
+		echo $(BIN)/python benchmarks/corpus.py; $(BIN)/python benchmarks/corpus.py; \
+	else \
+		echo "corpus.py is left out: set MICRONET_DATA to a folder with wikitext-2*.zip or .tar*"; \
+	fi
+	$(BIN)/python benchmarks/engine.py --bits 9 --rounds 5
 
 clean:  ## remove what was made, but no runs and no data
 	rm -rf $(VENV) .venv-base build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

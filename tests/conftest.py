@@ -1,20 +1,49 @@
-"""Settings of the whole test suite, and what of it runs where torch is not installed."""
+"""Settings and fixtures of the whole suite, and what of it runs where torch is not installed."""
 
 import ast
 import importlib.util
 import os
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+if TYPE_CHECKING:
+    from micronet_lm.corpus import Corpus
+
 # Tests compute tiny things, several of them at once: threads would only wait for each other.
+# NumPy and torch read it when they are imported, so that the fixtures here import them later.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 TESTS = Path(__file__).parent
 SOURCES = (TESTS.parent / "src", TESTS.parent)
 """Where modules of the project are looked for, by their dotted names."""
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> "Corpus":
+    """A corpus small enough to train on in a second."""
+    from tests.support.corpora import squares_corpus
+
+    return squares_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(scope="session")
+def recipe_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of a recipe with all sections."""
+    from tests.support.recipes import write_recipes
+
+    return write_recipes(tmp_path_factory.mktemp("recipes"))
+
+
+@pytest.fixture(scope="session")
+def finished(recipe_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pipeline that ran to its end without any interruption; tests only read it."""
+    from tests.support.verbs import run_recipe
+
+    return run_recipe(recipe_file, tmp_path_factory.mktemp("pipelines") / "finished")
 
 
 def pytest_report_header() -> str | None:

@@ -1,6 +1,7 @@
 """The shape of the package: imports go downward only, and running a model never needs torch."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+TESTS = Path(__file__).parent
 PACKAGE = Path(__file__).parents[1] / "src" / "micronet_lm"
 
 # What each room may import, besides itself and everything below. Rooms on one line are neighbours
@@ -122,3 +124,13 @@ def test_files_hold_one_idea() -> None:
     """A file past 400 lines is two ideas."""
     long = {p.name: len(p.read_text("utf-8").splitlines()) for _, p in modules()}
     assert {name: lines for name, lines in long.items() if lines > 400} == {}
+
+
+@pytest.mark.parametrize(
+    "path", sorted(TESTS.rglob("*.py")), ids=lambda p: str(p.relative_to(TESTS))
+)
+def test_tests_share_through_support_only(path: Path) -> None:
+    """No test module imports another one or a conftest, not even in a script that it writes."""
+    text = path.read_text(encoding="utf-8")
+    others = re.findall(r"^ *(?:from|import) +(tests\b(?!\.support\b).*)", text, re.MULTILINE)
+    assert others == [], "move what is shared to tests/support"

@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from tests.data import MISSING, wikitext_2_archive
+from tests.support.corpora import MISSING, wikitext_2_archive
 
 from micronet_lm.cli.main import main
 from micronet_lm.corpus import Corpus

@@ -1,6 +1,5 @@
 """`micronet account` as a user meets it."""
 
-import json
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -10,42 +9,33 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from tests.support import verbs
+from tests.support.corpora import story_corpus
+from tests.support.recipes import BRIEF, as_words
+from tests.support.verbs import train_demo
 
 from micronet_lm.accounting import count, describe
 from micronet_lm.accounting.figure import COMPONENTS, KINDS
 from micronet_lm.accounting.formulas import FORMULAS
 from micronet_lm.cli.main import main
 from micronet_lm.config import load_recipe
-from micronet_lm.corpus import Corpus, build_corpus
+from micronet_lm.corpus import Corpus
 
-TINY = [
-    *("--model.cutoffs", "20,60", "--model.embedding_widths", "16,8,4", "--model.width", "16"),
-    *("--model.layers", "1", "--model.context", "9", "--train.steps", "2", "--train.batch", "2"),
-    *("--train.window", "24", "--train.warmup", "1", "--train.precision", "float32"),
-]
+TINY = as_words({**BRIEF, "train.steps": 2, "train.precision": "float32"})
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    folder = tmp_path_factory.mktemp("corpus")
-    lines = [" ".join(f"word{(i * j) % 97}" for j in range(1, 12)) for i in range(400)]
-    (folder / "story.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return build_corpus(str(folder / "story.txt"), folder / "story")
+    return story_corpus(tmp_path_factory.mktemp("corpus"))
 
 
 @pytest.fixture(scope="module")
 def run(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("torch", reason="torch is not installed")
-    out = tmp_path_factory.mktemp("runs") / "tiny"
-    assert main(["train", "demo", "--out", str(out), "--corpus", str(corpus.path), *TINY]) == 0
-    return out
+    return train_demo(tmp_path_factory.mktemp("runs") / "tiny", corpus, TINY)
 
 
 def report(words: Sequence[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    capsys.readouterr()
-    assert main(["account", *words, "--json"]) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
+    return verbs.report(["account", *words, "--json"], capsys)
 
 
 def test_json_has_the_promised_keys(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.support.execution import Past, predict
+from tests.support.shapes import COUNTABLE, WATCHED, changed
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from micronet_lm.accounting import PAPER, Account, Target, challenge, count
-from micronet_lm.accounting.execution import Past, predict
 from micronet_lm.accounting.run_target import measured
 from micronet_lm.config import CacheConfig, ModelConfig
 from micronet_lm.layout import slots
@@ -25,20 +26,8 @@ from micronet_lm.model import LanguageModel
 from micronet_lm.model.cache import Memory
 from micronet_lm.model.state import StreamState
 
-ADAPTIVE = ModelConfig(
-    vocabulary=40,
-    cutoffs=(10, 25),
-    embedding_widths=(12, 6, 3),
-    width=12,
-    layers=2,
-    heads=3,
-    key_width=4,
-    value_width=5,
-    ffn_width=14,
-    context=6,
-)
-FULL = ADAPTIVE.model_copy(update={"cutoffs": (), "embedding_widths": (12,)})
-PROJECTED = ADAPTIVE.model_copy(update={"embedding_widths": (8, 12, 2)})
+FULL = changed(COUNTABLE, cutoffs=(), embedding_widths=(12,))
+PROJECTED = changed(COUNTABLE, embedding_widths=(8, 12, 2))
 
 
 def build(shape: ModelConfig, *, cache: int, keep: float = 1.0) -> LanguageModel:
@@ -133,7 +122,7 @@ def rows_of(account: Account) -> dict[tuple[str, str, str], Fraction]:
 @pytest.mark.parametrize("cache", [0, 7])
 @pytest.mark.parametrize("keep", [1.0, 0.6, 0.15], ids=["dense", "pruned", "sparse"])
 @pytest.mark.parametrize(
-    "shape", [ADAPTIVE, FULL, PROJECTED], ids=["adaptive", "full", "projected"]
+    "shape", [COUNTABLE, FULL, PROJECTED], ids=["adaptive", "full", "projected"]
 )
 def test_a_step_performs_what_the_formulas_say(shape: ModelConfig, keep: float, cache: int) -> None:
     model = build(shape, cache=cache, keep=keep)
@@ -148,10 +137,10 @@ def test_a_step_performs_what_the_formulas_say(shape: ModelConfig, keep: float, 
 
 def test_the_mean_over_tokens_is_what_the_shares_give() -> None:
     """Performed for a text of six tokens, and averaged."""
-    model = build(ADAPTIVE, cache=4, keep=0.5)
+    model = build(COUNTABLE, cache=4, keep=0.5)
     past, words = Stream(model, 4).past(), [3, 30, 12, 4, 9, 26]
     total = sum(
-        sum(predict(ADAPTIVE, tensors_of(model), past, word)[1].counts.values()) for word in words
+        sum(predict(COUNTABLE, tensors_of(model), past, word)[1].counts.values()) for word in words
     )
     target = target_of(model, 4, (3, 1, 2))  # words below 10, below 25, and above
     account = count(target, challenge())
@@ -160,13 +149,13 @@ def test_the_mean_over_tokens_is_what_the_shares_give() -> None:
 
 def test_rules_paper_count_one_head_where_every_head_works() -> None:
     """The executed step shows by how much rules `paper` count less, for a dense model."""
-    model = build(ADAPTIVE, cache=0)
-    _, tally = predict(ADAPTIVE, tensors_of(model), Stream(model, 0).past(), 1)
+    model = build(COUNTABLE, cache=0)
+    _, tally = predict(COUNTABLE, tensors_of(model), Stream(model, 0).past(), 1)
     paper = rows_of(count(target_of(model, 0, (1, 0, 0)), PAPER))
     layer = [("layer 1", "position scores", kind) for kind in ("multiplies", "adds")]
     layer.append(("layer 1", "softmax", "other"))
     for key in layer:
-        assert tally.counts[key] == ADAPTIVE.heads * paper[key]
+        assert tally.counts[key] == COUNTABLE.heads * paper[key]
     for name in ("key scores", "values", "output", "inner", "outer", "queries, keys, values"):
         for kind in ("multiplies", "adds"):
             assert tally.counts["layer 1", name, kind] == paper["layer 1", name, kind]
@@ -201,21 +190,9 @@ def watched() -> Iterator[Watch]:
 
 @pytest.mark.parametrize("cache", [0, 50])
 def test_the_torch_model_is_asked_for_what_the_formulas_say(cache: int) -> None:
-    shape = ModelConfig(
-        vocabulary=500,
-        cutoffs=(100, 250),
-        embedding_widths=(48, 16, 4),
-        width=48,
-        layers=3,
-        heads=4,
-        key_width=12,
-        value_width=10,
-        ffn_width=96,
-        context=33,
-    )
-    model = build(shape, cache=cache)
+    model = build(WATCHED, cache=cache)
     stream = Stream(model, cache)
-    for number, word in enumerate(shape.bounds[:-1]):
+    for number, word in enumerate(WATCHED.bounds[:-1]):
         shares = tuple(int(other == number) for other in range(3))
         rows = count(target_of(model, cache, shares), challenge()).rows
         with watched() as watch:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.accounting.test_runs import RECIPE, SHARES, write
+from tests.support.stored_runs import RECIPE, SHARES, write_run
 
 from micronet_lm.accounting import Account, Row, challenge, count, examine
 from micronet_lm.accounting.memory import state
@@ -62,7 +62,7 @@ def test_storage_is_the_bits_of_the_file(tmp_path: Path, choice: dict[str, Any])
             own = width[name].bits if name in width else 32
             bits += min(int(np.count_nonzero(tensor)) * own + tensor.size, tensor.size * own)
     bits += 32 * (4 * recipe.model.width * recipe.model.layers + 2)  # LayerNorms, θ and λ
-    target = examine(write(tmp_path, held, recipe), recipe, SHARES)
+    target = examine(write_run(tmp_path, held, recipe), recipe, SHARES)
     assert count(target, challenge()).storage == Fraction(bits, 32)
     assert target.quantized
     assert target.places == recipe.quantize.chosen_places
@@ -81,7 +81,7 @@ def test_an_unquantized_input_makes_a_product_a_full_one(tmp_path: Path) -> None
     accounts = {}
     for places in ("code", "text", "none"):
         recipe, held = quantized(bits=9, places=places)
-        target = examine(write(tmp_path / places, held, recipe), recipe, SHARES)
+        target = examine(write_run(tmp_path / places, held, recipe), recipe, SHARES)
         accounts[places] = count(target, challenge())
 
     def bits(places: str, *label: str) -> Fraction:
@@ -118,7 +118,7 @@ def test_a_scaled_operand_keeps_its_integers(tmp_path: Path) -> None:
     }
     for places, bits in (("code", 9), ("none", 32)):
         recipe, held = quantized(bits=9, places=places)
-        target = examine(write(tmp_path / places, held, recipe), recipe, SHARES)
+        target = examine(write_run(tmp_path / places, held, recipe), recipe, SHARES)
         account = count(target, challenge())
         found = {name: row(account, *label) for name, label in rows.items()}
         assert {name: r.multiplies for name, r in found.items()} == {
@@ -141,7 +141,7 @@ def test_a_scaled_operand_keeps_its_integers(tmp_path: Path) -> None:
 
 def test_weights_and_activations_may_differ(tmp_path: Path) -> None:
     recipe, held = quantized(bits=4, activation_bits=10, table_bits=6)
-    target = examine(write(tmp_path, held, recipe), recipe, SHARES)
+    target = examine(write_run(tmp_path, held, recipe), recipe, SHARES)
     account = count(target, challenge())
     assert target.activation_bits(Place.QKV) == 10
     assert target.activation_bits(Place.PROJECTED) == 32
@@ -165,10 +165,10 @@ def test_what_cannot_be_counted(tmp_path: Path) -> None:
     recipe, held = quantized(bits=5)
     wrong = {**held, "blocks.0.inner.weight": np.full((12, 8), 16, np.int8)}
     with pytest.raises(RunError, match="integer 16, too large for 5 bits"):
-        examine(write(tmp_path / "a", wrong, recipe), recipe, SHARES)
+        examine(write_run(tmp_path / "a", wrong, recipe), recipe, SHARES)
     floats = {name: a.astype(np.float32) for name, a in held.items() if ".steps" not in name}
     with pytest.raises(RunError, match="as floats: it is what training goes on with"):
-        examine(write(tmp_path / "b", floats, recipe), recipe, SHARES)
+        examine(write_run(tmp_path / "b", floats, recipe), recipe, SHARES)
 
 
 def test_places_and_widths_in_a_recipe() -> None:

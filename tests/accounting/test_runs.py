@@ -2,61 +2,18 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
+from tests.support.stored_runs import RECIPE, SHARES, ones, write_run
 
 from micronet_lm.accounting import challenge, count, describe, examine
-from micronet_lm.config import Recipe, dump_recipe, parse_recipe
 from micronet_lm.errors import RunError, UsageError
-from micronet_lm.layout import slots
 from micronet_lm.runs import is_run, run_corpus, run_recipe
-
-RECIPE = parse_recipe(
-    {
-        "model": {
-            "vocabulary": 50,
-            "cutoffs": [10, 30],
-            "embedding_widths": [8, 4, 2],
-            "width": 8,
-            "layers": 2,
-            "heads": 2,
-            "key_width": 3,
-            "value_width": 5,
-            "ffn_width": 12,
-            "context": 7,
-        },
-        "cache": {"size": 20},
-    },
-    origin="test",
-)
-SHARES = (5, 3, 2)
-
-
-def tensors() -> dict[str, np.ndarray[Any, Any]]:
-    """A checkpoint without zeros."""
-    held: dict[str, np.ndarray[Any, Any]] = {}
-    for slot in slots(RECIPE.model):
-        shape = (slot.outputs, slot.inputs)
-        held[slot.name] = np.ones(shape[::-1] if slot.transposed else shape, np.float32)
-        if slot.bias:
-            held[slot.bias] = np.ones(slot.outputs, np.float32)
-    return held
-
-
-def write(folder: Path, held: dict[str, np.ndarray[Any, Any]], recipe: Recipe = RECIPE) -> Path:
-    folder.mkdir(exist_ok=True)
-    (folder / "recipe.yaml").write_text(dump_recipe(recipe), encoding="utf-8")
-    save_file(
-        {f"model.{name}": tensor for name, tensor in held.items()}, folder / "best.safetensors"
-    )
-    return folder
 
 
 def test_a_run_without_zeros_is_its_recipe(tmp_path: Path) -> None:
-    run = write(tmp_path, tensors())
+    run = write_run(tmp_path, ones())
     assert is_run(run)
     assert not is_run(tmp_path / "nothing")
     found, said = examine(run, run_recipe(run), SHARES), describe(RECIPE, str(run), SHARES, "given")
@@ -65,13 +22,13 @@ def test_a_run_without_zeros_is_its_recipe(tmp_path: Path) -> None:
 
 
 def test_zeros_are_counted_where_they_are(tmp_path: Path) -> None:
-    held = tensors()
+    held = ones()
     held["blocks.1.inner.weight"][3] = 0  # a row without weights
     held["blocks.1.inner.weight"][4, :5] = 0
     held["blocks.1.inner.bias"][[4, 6]] = 0
     held["blocks.0.attention.positions"][:, 2] = 0  # one position without scores
     held["embedding.tables.2"][:, 1] = 0
-    found = examine(write(tmp_path, held), RECIPE, SHARES)
+    found = examine(write_run(tmp_path, held), RECIPE, SHARES)
     inner = found.matrices["blocks.1.inner.weight"]
     assert {(rows.nonzeros, rows.biased, rows.count) for rows in inner.rows} == {
         (0, True, 1),
@@ -93,7 +50,7 @@ def test_zeros_are_counted_where_they_are(tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_with_a_run_is_said(tmp_path: Path) -> None:
-    run = write(tmp_path / "run", tensors())
+    run = write_run(tmp_path / "run", ones())
     with pytest.raises(RunError, match=r"last\.safetensors does not exist; has the run saved"):
         examine(run, RECIPE, SHARES, checkpoint="last")
     (run / "best.safetensors").rename(run / "last.safetensors")
@@ -105,13 +62,13 @@ def test_what_is_wrong_with_a_run_is_said(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not numbers of tokens"):
         examine(run, RECIPE, (0, 0, 0), checkpoint="last")
 
-    short = tensors()
+    short = ones()
     del short["blocks.1.outer.bias"]
     with pytest.raises(RunError, match=r"it has no model\.blocks\.1\.outer\.bias"):
-        examine(write(tmp_path / "short", short), RECIPE, SHARES)
-    wrong = {**tensors(), "embedding.tables.0": np.ones((9, 8), np.float32)}
+        examine(write_run(tmp_path / "short", short), RECIPE, SHARES)
+    wrong = {**ones(), "embedding.tables.0": np.ones((9, 8), np.float32)}
     with pytest.raises(RunError, match=r"has the shape \(9, 8\)"):
-        examine(write(tmp_path / "wrong", wrong), RECIPE, SHARES)
+        examine(write_run(tmp_path / "wrong", wrong), RECIPE, SHARES)
     (tmp_path / "wrong" / "best.safetensors").write_bytes(b"not a checkpoint")
     with pytest.raises(RunError, match="is damaged"):
         examine(tmp_path / "wrong", RECIPE, SHARES)

@@ -3,23 +3,12 @@
 from pathlib import Path
 
 import pytest
+from tests.support.shapes import PACKED
 
 from micronet_lm.artifact import PackedModel, write_packed
 from micronet_lm.artifact.random_model import Choice, random_model
-from micronet_lm.config import CODE_PLACES, ModelConfig, Place
+from micronet_lm.config import CODE_PLACES, Place
 
-SHAPE = ModelConfig(
-    vocabulary=50,
-    cutoffs=(9, 21),
-    embedding_widths=(8, 5, 3),
-    width=8,
-    layers=2,
-    heads=2,
-    key_width=3,
-    value_width=4,
-    ffn_width=10,
-    context=6,
-)
 CHOICES = {
     "dense": Choice(seed=1),
     "cache": Choice(seed=2, cache=7),
@@ -37,7 +26,7 @@ CHOICES = {
 
 @pytest.fixture(params=CHOICES, ids=lambda name: name.replace(" ", "-"))
 def packed(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[PackedModel, Path]:
-    model = random_model(SHAPE, CHOICES[request.param])
+    model = random_model(PACKED, CHOICES[request.param])
     path = tmp_path / "model.safetensors"
     write_packed(path, model)
     return model, path

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from safetensors import safe_open
-from tests.artifact.conftest import SHAPE
+from tests.support.shapes import PACKED
 
 from micronet_lm.artifact import PackedModel, Weights, open_packed, read_packed, write_packed
 from micronet_lm.artifact.random_model import Choice, random_model
@@ -87,8 +87,8 @@ def test_a_second_reader_finds_the_same_values(packed: tuple[PackedModel, Path])
 
 def test_literal_parts(tmp_path: Path) -> None:
     """A row of 3-bit integers, sparse, and the words: byte for byte."""
-    model = random_model(SHAPE, Choice(bits=4))
-    integers = np.zeros(SHAPE.bounds[1], np.int16)
+    model = random_model(PACKED, Choice(bits=4))
+    integers = np.zeros(PACKED.bounds[1], np.int16)
     integers[[0, 8]] = 3, -1
     tensors = dict(model.tensors)
     tensors["softmax.biases.0"] = Weights(
@@ -122,7 +122,7 @@ def test_floats_come_first_and_are_aligned(packed: tuple[PackedModel, Path]) -> 
 def test_what_no_file_can_hold_is_not_written(
     name: str, change: dict[str, Any], said: str, tmp_path: Path
 ) -> None:
-    model = random_model(SHAPE)
+    model = random_model(PACKED)
     tensors = {**model.tensors, name: replace(model.tensors[name], **change)}
     with pytest.raises(ArtifactError, match=said.replace("[", r"\[")):
         write_packed(tmp_path / "m", replace(model, tensors=tensors))
@@ -130,7 +130,7 @@ def test_what_no_file_can_hold_is_not_written(
 
 
 def test_integers_steps_and_words_are_checked(tmp_path: Path) -> None:
-    model = random_model(SHAPE, Choice(bits=4))
+    model = random_model(PACKED, Choice(bits=4))
     name, out = "blocks.0.inner.weight", tmp_path / "m"
     own = model.tensors[name]
     for change, said in (

@@ -9,25 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.support.shapes import LEAST
 
 from micronet_lm.artifact import Weights, open_packed, read_packed, write_packed
 from micronet_lm.artifact.random_model import Choice, random_model
 from micronet_lm.cli.main import main
-from micronet_lm.config import CODE_PLACES, ModelConfig
+from micronet_lm.config import CODE_PLACES
 from micronet_lm.errors import ArtifactError
 
-TINY = ModelConfig(
-    vocabulary=6,
-    cutoffs=(3,),
-    embedding_widths=(2, 1),
-    width=2,
-    layers=1,
-    heads=1,
-    key_width=1,
-    value_width=2,
-    ffn_width=3,
-    context=2,
-)
 Header = dict[str, Any]
 
 
@@ -35,7 +24,7 @@ Header = dict[str, Any]
 def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     choice = Choice(bits=5, sparsity=0.7, cache=3, places=CODE_PLACES)
     path = tmp_path_factory.mktemp("tiny") / "model.safetensors"
-    write_packed(path, random_model(TINY, choice))
+    write_packed(path, random_model(LEAST, choice))
     return path.read_bytes()
 
 
@@ -300,7 +289,7 @@ CONTROLS = "a\x1b[31mred\x1b]0;title\x07\x7f\x9b2J\u202eback\rend"
 def test_a_terminal_obeys_no_card(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     card = {"name": CONTROLS, CONTROLS: [CONTROLS], "city": "Zürich [bold]日本"}
     path = tmp_path / "m"
-    write_packed(path, replace(random_model(TINY), card=card))
+    write_packed(path, replace(random_model(LEAST), card=card))
     assert main(["inspect", str(path)]) == 0
     shown = capsys.readouterr().out
     assert all(character.isprintable() or character == "\n" for character in shown)
@@ -313,7 +302,7 @@ def test_a_terminal_obeys_no_card(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_a_terminal_obeys_no_word(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["<unk>", "<eos>", *(f"{number}\x1b[2J" for number in range(4))]
     path, text = tmp_path / "m", tmp_path / "text"
-    write_packed(path, replace(random_model(TINY), words=words))
+    write_packed(path, replace(random_model(LEAST), words=words))
     text.write_text(" ".join(words))
     for verb in (["predict", "a", "-k", "6"], ["generate", "--seed", "1"], ["score", str(text)]):
         assert main([*verb, "-m", str(path)]) == 0
@@ -344,7 +333,7 @@ def test_a_tensor_in_its_longer_form_is_refused(bits: int, tmp_path: Path) -> No
     """Or a file would take other bytes than are counted for it."""
     path = tmp_path / "m"
     for sparsity, form in ((0.7, "dense"), (0.0, "sparse")):
-        model = random_model(TINY, Choice(bits=bits, sparsity=sparsity))
+        model = random_model(LEAST, Choice(bits=bits, sparsity=sparsity))
         own = model.tensors[TABLE]
         assert own.sparse is (form == "dense")
         other = OtherForm(values=own.values, scales=own.scales, bits=own.bits)
@@ -354,7 +343,7 @@ def test_a_tensor_in_its_longer_form_is_refused(bits: int, tmp_path: Path) -> No
 
 
 def test_zeros_of_layernorm_stay_where_they_are(tmp_path: Path) -> None:
-    model = random_model(TINY)
+    model = random_model(LEAST)
     zeros = Weights(values=np.zeros(2, np.float32), maskable=False)
     path = tmp_path / "m"
     write_packed(path, replace(model, tensors={**model.tensors, NORM: zeros}))

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.artifact.conftest import SHAPE
+from tests.support.shapes import PACKED
 
 from micronet_lm.accounting import challenge, count
 from micronet_lm.accounting.recipe_target import describe
@@ -40,8 +40,8 @@ def test_the_padding_of_a_part_is_less_than_a_byte(packed: tuple[PackedModel, Pa
 
 
 def test_a_plain_model_is_counted_like_its_recipe() -> None:
-    recipe = Recipe(model=SHAPE)
-    own = count(target_of(random_model(SHAPE), "m", SHARES), challenge())
+    recipe = Recipe(model=PACKED)
+    own = count(target_of(random_model(PACKED), "m", SHARES), challenge())
     assert own.storage == count(describe(recipe, "m", SHARES), challenge()).storage
     assert own.operations == count(describe(recipe, "m", SHARES), challenge()).operations
 

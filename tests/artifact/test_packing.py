@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.support.corpora import story_corpus
+from tests.support.recipes import BRIEF, as_words
+from tests.support.verbs import train_demo
 
 from micronet_lm.accounting import PAPER, challenge, count, examine
 from micronet_lm.accounting.run_target import counted_shares
@@ -12,19 +15,22 @@ from micronet_lm.artifact import read_packed
 from micronet_lm.artifact.packed_target import target_of
 from micronet_lm.artifact.packing import corpus_of_run, model_of_run, pack_run
 from micronet_lm.cli.main import main
-from micronet_lm.corpus import Corpus, build_corpus
+from micronet_lm.corpus import Corpus
 from micronet_lm.errors import RunError
 from micronet_lm.runs import run_recipe
 from micronet_lm.runtime.evaluation import evaluate_engine
 from micronet_lm.runtime.reference import NumpyEngine
 from micronet_lm.training import Run, evaluate
 
-TINY = [
-    *("--model.cutoffs", "20,60", "--model.embedding_widths", "16,8,4", "--model.width", "16"),
-    *("--model.layers", "1", "--model.context", "9", "--train.steps", "20", "--train.batch", "2"),
-    *("--train.window", "24", "--train.warmup", "1", "--train.evaluate_every", "10"),
-    *("--train.precision", "float32", "--cache.size", "40"),
-]
+TINY = as_words(
+    {
+        **BRIEF,
+        "train.steps": 20,
+        "train.evaluate_every": 10,
+        "train.precision": "float32",
+        "cache.size": 40,
+    }
+)
 WAYS: dict[str, str] = {
     "trained": "",
     "pruned": "prune --sparsity 0.5 --one-shot --allocation uniform",
@@ -44,17 +50,12 @@ WAYS: dict[str, str] = {
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    path = tmp_path_factory.mktemp("text") / "story.txt"
-    lines = [" ".join(f"word{(i * j) % 97}" for j in range(1, 12)) for i in range(400)]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return build_corpus(str(path), path.parent / "corpus")
+    return story_corpus(tmp_path_factory.mktemp("corpus"))
 
 
 @pytest.fixture(scope="module")
 def trained(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("runs") / "tiny"
-    assert main(["train", "demo", "--out", str(out), "--corpus", str(corpus.path), *TINY]) == 0
-    return out
+    return train_demo(tmp_path_factory.mktemp("runs") / "tiny", corpus, TINY)
 
 
 @pytest.fixture(params=WAYS, ids=lambda name: name.replace(" ", "-"))

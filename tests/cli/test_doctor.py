@@ -86,7 +86,7 @@ def test_torch_that_dies_is_one_sentence_and_exit_1(
         "def spoil(event, arguments):\n"
         "    if event == 'import' and arguments[0] == 'torch':\n"
         f"        sys.path.insert(0, {str(root)!r})\n"
-        "        from tests.illegal import execute_illegal_instruction\n"
+        "        from tests.support.illegal import execute_illegal_instruction\n"
         "        execute_illegal_instruction()\n"
         "sys.addaudithook(spoil)\n"
     )

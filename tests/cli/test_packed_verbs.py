@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.corpora import story_corpus
+from tests.support.recipes import BRIEF, as_words
+from tests.support.verbs import report, train_demo
 
 from micronet_lm.artifact import read_packed, write_packed
 from micronet_lm.cli import bench
@@ -14,28 +17,17 @@ from micronet_lm.cli.main import main
 from micronet_lm.cli.runs import INTERRUPTED
 from micronet_lm.corpus import Corpus, build_corpus
 
-TINY = [
-    *("--model.cutoffs", "20,60", "--model.embedding_widths", "16,8,4", "--model.width", "16"),
-    *("--model.layers", "1", "--model.context", "9", "--train.steps", "4", "--train.batch", "2"),
-    *("--train.window", "24", "--train.warmup", "1", "--train.evaluate_every", "2"),
-    *("--cache.size", "30"),
-]
+TINY = as_words({**BRIEF, "cache.size": 30})
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    path = tmp_path_factory.mktemp("text") / "story.txt"
-    lines = [" ".join(f"word{(i * j) % 97}" for j in range(1, 12)) for i in range(300)]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return build_corpus(str(path), path.parent / "corpus")
+    return story_corpus(tmp_path_factory.mktemp("corpus"))
 
 
 @pytest.fixture(scope="module")
 def run(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("torch", reason="torch is not installed")
-    out = tmp_path_factory.mktemp("runs") / "tiny"
-    assert main(["train", "demo", "--out", str(out), "--corpus", str(corpus.path), *TINY]) == 0
-    return out
+    return train_demo(tmp_path_factory.mktemp("runs") / "tiny", corpus, TINY)
 
 
 @pytest.fixture(scope="module")
@@ -43,14 +35,6 @@ def model(run: Path) -> Path:
     out = run.parent / "model.safetensors"
     assert main(["pack", str(run), "-o", str(out)]) == 0
     return out
-
-
-def report(words: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    """Run a verb; the one JSON object that it printed."""
-    capsys.readouterr()
-    assert main(words) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
 
 
 def said(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:

@@ -5,24 +5,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from tests.support.corpora import write_story
+from tests.support.recipes import BRIEF, as_words
+from tests.support.verbs import train_demo
 
 from micronet_lm.cli.main import main
 from micronet_lm.corpus import build_corpus
 from micronet_lm.corpus.store import Corpus
 
-TINY = [
-    *("--model.cutoffs", "20,60", "--model.embedding_widths", "16,8,4", "--model.width", "16"),
-    *("--model.layers", "1", "--model.context", "9", "--train.steps", "4", "--train.batch", "2"),
-    *("--train.window", "24", "--train.warmup", "1", "--train.evaluate_every", "2"),
-]
+TINY = as_words(BRIEF)
 
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("text") / "story.txt"
-    lines = [" ".join(f"word{(i * j) % 97}" for j in range(1, 12)) for i in range(400)]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
+    return write_story(tmp_path_factory.mktemp("text"))
 
 
 @pytest.fixture(scope="module")
@@ -32,10 +28,7 @@ def built(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Corpus:
 
 @pytest.fixture(scope="module")
 def run(built: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("torch", reason="torch is not installed")
-    out = tmp_path_factory.mktemp("runs") / "tiny"
-    assert main(["train", "demo", "--out", str(out), "--corpus", str(built.path), *TINY]) == 0
-    return out
+    return train_demo(tmp_path_factory.mktemp("runs") / "tiny", built, TINY)
 
 
 def fails(words: Sequence[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:

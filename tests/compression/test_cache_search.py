@@ -8,14 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.training.conftest import tiny_recipe
+from tests.support.corpora import recurring_corpus
+from tests.support.recipes import tiny_recipe
 from torch import Tensor
 
 from micronet_lm.artifact import read_packed
 from micronet_lm.cli.main import main
 from micronet_lm.compression import Surface, cache_search, search_cache
 from micronet_lm.config import CacheConfig
-from micronet_lm.corpus import Corpus, build_corpus
+from micronet_lm.corpus import Corpus
 from micronet_lm.model import Cache, LanguageModel
 from micronet_lm.training import Run, evaluate, perplexity, train
 
@@ -23,15 +24,7 @@ from micronet_lm.training import Run, evaluate, perplexity, train
 @pytest.fixture(scope="module", name="corpus")
 def _corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     """Lines with a few words of their own, so that a cache has something to find."""
-    folder = tmp_path_factory.mktemp("corpus")
-    random = np.random.default_rng(0)
-    lines = [
-        " ".join(f"w{word}" for word in random.choice(random.integers(180, size=5), size=40))
-        for _ in range(300)
-    ]
-    text = folder / "text.txt"
-    text.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return build_corpus(str(text), folder / "built", tokenizer="wikitext", min_count=1)
+    return recurring_corpus(tmp_path_factory.mktemp("corpus"))
 
 
 @pytest.fixture(scope="module", name="run")

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.compression.conftest import make_teacher
-from tests.training.conftest import tiny_recipe
-from tests.training.test_loop import same_tensors
+from tests.support.models import make_teacher
+from tests.support.recipes import tiny_recipe
+from tests.support.runs import same_tensors, train_lines
 from torch import Tensor
 
 from micronet_lm.compression import Distillation, SoftLabels, distill, write_soft_labels
@@ -168,14 +168,9 @@ def _labels(tmp_path: Path, corpus: Corpus, teacher: LanguageModel) -> SoftLabel
     return SoftLabels.open(folder)
 
 
-def train_lines(run: Run) -> list[dict[str, float]]:
+def untimed_lines(run: Run) -> list[dict[str, float]]:
     drop = {"tokens_per_second", "seconds"}
-    lines = read_metrics(run.path / "metrics.jsonl")
-    return [
-        {k: v for k, v in line.items() if k not in drop}
-        for line in lines
-        if line["kind"] == "train"
-    ]
+    return [{k: v for k, v in x.items() if k not in drop} for x in train_lines(run.path)]
 
 
 def test_a_run_reports_both_losses(tmp_path: Path, corpus: Corpus, labels: SoftLabels) -> None:
@@ -183,7 +178,7 @@ def test_a_run_reports_both_losses(tmp_path: Path, corpus: Corpus, labels: SoftL
     recipe = tiny_recipe(corpus, train__log_every=1, **WEIGHTS)
     outcome = distill(run, recipe, corpus, labels, quiet=True)
     assert outcome.finished
-    lines = train_lines(run)
+    lines = untimed_lines(run)
     assert len(lines) == 12
     for number, line in enumerate(lines):
         weight = 0.6 - number / 12 * 0.4
@@ -220,10 +215,10 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(
         distill(parts, recipe, corpus, stopping, quiet=True)
     distill(parts, recipe, corpus, labels, quiet=True)
     assert same_tensors(whole.last, parts.last)
-    assert train_lines(whole) == train_lines(parts)
+    assert untimed_lines(whole) == untimed_lines(parts)
     # A line has the mean over its steps: 0 to 4, 5 to 9, 10 and 11.
     means = [0.6 - mean / 12 * 0.4 for mean in (2, 7, 10.5)]
-    assert [line["soft_weight"] for line in train_lines(parts)] == pytest.approx(means)
+    assert [line["soft_weight"] for line in untimed_lines(parts)] == pytest.approx(means)
 
 
 def test_a_student_learns_from_labels_alone(tmp_path: Path, corpus: Corpus) -> None:

@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.training.conftest import overrides_as_words, tiny_recipe
-from tests.training.test_processes import CACHE, ENVIRONMENT, ONE, TWO, finish, train_lines
+from tests.support.processes import CACHE, ENVIRONMENT, ONE, TWO, finish
+from tests.support.recipes import TINY, as_words, tiny_recipe
+from tests.support.runs import train_lines
 
 from micronet_lm.corpus import Corpus
 from micronet_lm.training import Run, train
@@ -89,7 +90,7 @@ def test_a_student_on_two_processes_has_the_curve_of_one(
     labels = tmp_path / "labels"
     finish(command(teacher_run, labels, *KINDS["top-k"]))
     words = ["distill", "demo", "--labels", str(labels), "--corpus", str(corpus.path)]
-    words += [*overrides_as_words(), *CACHE, "--distill.top_k", "9", "--train.log_every", "1"]
+    words += [*as_words(TINY), *CACHE, "--distill.top_k", "9", "--train.log_every", "1"]
     words += ["--train.precision", "float32", "--out"]
     finish([*ONE, *words, str(tmp_path / "one")])
     finish([*TWO, *words, str(tmp_path / "two")])

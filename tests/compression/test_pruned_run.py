@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.training.conftest import tiny_recipe
-from tests.training.test_loop import same_tensors
+from tests.support.recipes import tiny_recipe
+from tests.support.runs import same_tensors, train_lines
 from torch import Tensor
 
 from micronet_lm.cli.main import main
@@ -24,7 +24,6 @@ from micronet_lm.model import LanguageModel
 from micronet_lm.runs.files import PRUNING
 from micronet_lm.training import Batch, Plugin, Run, evaluate, perplexity, train
 from micronet_lm.training.checkpoint import read_checkpoint
-from micronet_lm.training.metrics import read_metrics
 
 
 @pytest.fixture(scope="module", name="corpus")
@@ -134,7 +133,7 @@ def test_the_verb_prunes_gradually(
     assert mean == pytest.approx(0.5, abs=1e-4)
     finals = {p["final"] for p in plan["matrices"].values()}
     assert len(finals) > 3  # not uniform
-    lines = [x for x in read_metrics(out / "metrics.jsonl") if x["kind"] == "train"]
+    lines = train_lines(out)
     assert [line["sparsity"] for line in lines] == sorted(line["sparsity"] for line in lines)
     # The words' counters went on where the source's ended.
     seen = [
@@ -163,10 +162,10 @@ def test_distillation_may_stay_on(
     assert "--labels needs a section distill" in capsys.readouterr().err
     words += ["--distill.top_k", "4"]
     assert main(words) == 0
-    lines = [x for x in read_metrics(tmp_path / "pruned" / "metrics.jsonl") if x["kind"] == "train"]
+    lines = train_lines(tmp_path / "pruned")
     assert {"soft_loss", "hard_loss", "sparsity"} <= set(lines[0])
     assert main(["prune", "--resume", out, "--train.steps", "6"]) == 0  # it remembers its labels
-    lines = [x for x in read_metrics(tmp_path / "pruned" / "metrics.jsonl") if x["kind"] == "train"]
+    lines = train_lines(tmp_path / "pruned")
     assert lines[-1]["step"] == 6
     assert "soft_loss" in lines[-1]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.compression.conftest import make_teacher
-from tests.training.conftest import tiny_recipe
-from tests.training.test_processes import train_lines
+from tests.support.models import make_teacher
+from tests.support.recipes import tiny_recipe
+from tests.support.runs import train_lines
 
 from micronet_lm.accounting import challenge, count, examine
 from micronet_lm.accounting.run_target import counted_shares

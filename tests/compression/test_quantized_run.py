@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.training.conftest import tiny_recipe
-from tests.training.test_loop import same_tensors
-from tests.training.test_processes import ENVIRONMENT, ONE, TWO, finish, train_lines
+from tests.support.processes import ENVIRONMENT, ONE, TWO, finish
+from tests.support.recipes import tiny_recipe
+from tests.support.runs import same_tensors, train_lines
 
 from micronet_lm.cli.main import main
 from micronet_lm.compression import quantization_sweep, quantized_run, write_soft_labels

@@ -1,7 +1,6 @@
 """The analysis: a point is an evaluation of the model with one matrix pruned; it is resumable."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -10,13 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
+from tests.support.models import analysed_model, analysed_text
+from tests.support.processes import ENVIRONMENT, TORCHRUN
 
 from micronet_lm.compression.magnitude import prunable
 from micronet_lm.compression.sensitivity import Sensitivity, Setup, analyse
-from micronet_lm.config import CacheConfig, ModelConfig
 from micronet_lm.errors import RunError
-from micronet_lm.model import LanguageModel
 from micronet_lm.training import evaluate
 from micronet_lm.training.processes import Processes
 
@@ -24,28 +22,12 @@ ALONE = Processes(rank=0, count=1, device=torch.device("cpu"))
 GRID = (0.3, 0.9)
 
 
-def model() -> LanguageModel:
-    torch.manual_seed(0)
-    config = ModelConfig(
-        vocabulary=60, cutoffs=(20,), embedding_widths=(16, 8), width=16, layers=1, heads=2,
-        key_width=6, value_width=5, ffn_width=24, context=6,
-    )  # fmt: skip
-    lm = LanguageModel(config, CacheConfig(size=10))
-    for matrix in prunable(lm).values():
-        torch.nn.init.normal_(matrix, std=0.4)
-    return lm
-
-
-def text() -> NDArray[np.uint16]:
-    return np.random.default_rng(0).integers(60, size=300).astype(np.uint16)
-
-
 def lines(file: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
 def test_points_are_evaluations_with_one_matrix_pruned(tmp_path: Path) -> None:
-    lm, ids = model(), text()
+    lm, ids = analysed_model(), analysed_text()
     before = {name: value.clone() for name, value in lm.state_dict().items()}
     result = analyse(lm, ids, tmp_path / "points.jsonl", ALONE, grid=GRID)
     for name, value in lm.state_dict().items():
@@ -54,7 +36,7 @@ def test_points_are_evaluations_with_one_matrix_pruned(tmp_path: Path) -> None:
     assert result.losses.keys() == prunable(lm).keys()
     for name in ("embedding.tables.1", "blocks.0.inner.weight", "softmax.projections.1.weight"):
         for sparsity in GRID:
-            other = model()
+            other = analysed_model()
             matrix = prunable(other)[name]
             smallest = matrix.abs().flatten().argsort()[: round(matrix.numel() * sparsity)]
             matrix.data.view(-1)[smallest] = 0
@@ -68,7 +50,7 @@ def test_points_are_evaluations_with_one_matrix_pruned(tmp_path: Path) -> None:
 
 def test_what_is_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "points.jsonl"
-    whole = analyse(model(), text(), file, ALONE, grid=GRID)
+    whole = analyse(analysed_model(), analysed_text(), file, ALONE, grid=GRID)
     finished = file.read_bytes()
     # Killed in the middle of a line: what is complete stays, the rest is measured.
     file.write_bytes(finished[: len(finished) // 2])
@@ -81,7 +63,7 @@ def test_what_is_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr("micronet_lm.compression.sensitivity.evaluate", counted)
     done: list[int] = []
-    again = analyse(model(), text(), file, ALONE, grid=GRID, advance=done.append)
+    again = analyse(analysed_model(), analysed_text(), file, ALONE, grid=GRID, advance=done.append)
     assert again == whole
     assert file.read_bytes() == finished
     points = 1 + 2 * len(whole.sizes)
@@ -89,28 +71,28 @@ def test_what_is_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.Monk
     assert (done[0], sum(done)) == (complete, points)
     # A finer grid adds its points to those that are there.
     calls.clear()
-    analyse(model(), text(), file, ALONE, grid=(*GRID, 0.5))
+    analyse(analysed_model(), analysed_text(), file, ALONE, grid=(*GRID, 0.5))
     assert len(calls) == len(whole.sizes)
 
 
 def test_another_model_or_text_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "points.jsonl"
-    analyse(model(), text(), file, ALONE, grid=GRID)
-    other = model()
+    analyse(analysed_model(), analysed_text(), file, ALONE, grid=GRID)
+    other = analysed_model()
     other.tables[0].data[0, 0] += 1
     with pytest.raises(RunError, match="an analysis with other model; remove it"):
-        analyse(other, text(), file, ALONE, grid=GRID)
+        analyse(other, analysed_text(), file, ALONE, grid=GRID)
     with pytest.raises(RunError, match="with other tokens, text"):
-        analyse(model(), text()[:200], file, ALONE, grid=GRID)
+        analyse(analysed_model(), analysed_text()[:200], file, ALONE, grid=GRID)
     file.write_text("nonsense\n")
     with pytest.raises(RunError, match="is damaged"):
-        analyse(model(), text(), file, ALONE, grid=GRID)
+        analyse(analysed_model(), analysed_text(), file, ALONE, grid=GRID)
 
 
 SCRIPT = """
 import os, signal, sys
 from pathlib import Path
-from tests.compression.test_sensitivity import GRID, model, text
+from tests.support.models import analysed_model, analysed_text
 from micronet_lm.compression import sensitivity
 from micronet_lm.compression.sensitivity import analyse
 from micronet_lm.training.processes import joined_processes
@@ -126,28 +108,25 @@ def evaluate(*args, **more):
 
 sensitivity.evaluate = evaluate
 with joined_processes() as processes:
-    analyse(model(), text(), Path(sys.argv[1]), processes, grid=GRID)
+    analyse(analysed_model(), analysed_text(), Path(sys.argv[1]), processes, grid=(0.3, 0.9))
 """
 
 
 def test_two_processes_and_a_kill_give_the_same_table(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    environment["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
     one = [sys.executable, str(script), str(tmp_path / "one.jsonl")]
-    subprocess.run(one, check=True, env=environment, timeout=200)
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    words = [*torchrun, "--nproc-per-node", "2", str(script), str(tmp_path / "two.jsonl")]
-    subprocess.run(words, check=True, env=environment, capture_output=True, timeout=200)
+    subprocess.run(one, check=True, env=ENVIRONMENT, timeout=200)
+    words = [*TORCHRUN, str(script), str(tmp_path / "two.jsonl")]
+    subprocess.run(words, check=True, env=ENVIRONMENT, capture_output=True, timeout=200)
     assert lines(tmp_path / "two.jsonl") == lines(tmp_path / "one.jsonl")
 
     killed = tmp_path / "killed.jsonl"
     alone = [sys.executable, str(script), str(killed)]
-    dead = subprocess.run(alone, env={**environment, "KILLED_AFTER": "5"}, check=False, timeout=200)
+    dead = subprocess.run(alone, env={**ENVIRONMENT, "KILLED_AFTER": "5"}, check=False, timeout=200)
     assert dead.returncode == -signal.SIGKILL
     assert len(lines(killed)) == 1 + 5 < len(lines(tmp_path / "one.jsonl"))  # the setup, 5 points
-    subprocess.run(alone, check=True, env=environment, timeout=200)
+    subprocess.run(alone, check=True, env=ENVIRONMENT, timeout=200)
     assert killed.read_bytes() == (tmp_path / "one.jsonl").read_bytes()
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.compression.conftest import make_teacher
-from tests.training.conftest import tiny_recipe
+from tests.support.models import make_teacher
+from tests.support.recipes import tiny_recipe
 from torch import Tensor
 
 from micronet_lm.compression import SoftLabels, write_soft_labels

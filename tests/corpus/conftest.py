@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.data import MISSING, wikitext_2_archive
+from tests.support.corpora import MISSING, wikitext_2_archive
 
 from micronet_lm.corpus import Corpus, build_corpus
 

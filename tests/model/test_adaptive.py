@@ -1,30 +1,17 @@
 """The adaptive softmax against its definition, and its sums."""
 
-from typing import Any
-
 import pytest
 import torch
+from tests.support.shapes import SOFTMAXES, softmax_shape
 
-from micronet_lm.config import ModelConfig
 from micronet_lm.model import LanguageModel
 from micronet_lm.model.logsumexp import linear_logsumexp
 
-SHAPES: dict[str, dict[str, Any]] = {
-    "full": {"cutoffs": (), "embedding_widths": (16,)},
-    "two bins": {"cutoffs": (20,), "embedding_widths": (16, 4)},
-    "four bins": {"cutoffs": (10, 30, 60), "embedding_widths": (16, 8, 4, 1)},
-    "projected first bin": {"cutoffs": (10, 30), "embedding_widths": (12, 8, 4)},
-}
 
-
-@pytest.fixture(params=SHAPES, name="model")
+@pytest.fixture(params=SOFTMAXES, name="model")
 def _model(request: pytest.FixtureRequest) -> LanguageModel:
     torch.manual_seed(0)
-    config = ModelConfig(
-        vocabulary=100, width=16, layers=2, heads=2, key_width=4, value_width=4, ffn_width=32,
-        context=5, **SHAPES[request.param],
-    )  # fmt: skip
-    model = LanguageModel(config).double()
+    model = LanguageModel(SOFTMAXES[request.param]).double()
     for parameter in model.parameters():  # large, so that no mistake hides
         torch.nn.init.normal_(parameter)
     return model
@@ -77,11 +64,7 @@ def test_embedding_is_the_projected_row_of_each_word(model: LanguageModel) -> No
 
 def test_unused_tail_bins_cost_no_logits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the tokens whose word lies in a tail bin meet that bin's table."""
-    config = ModelConfig(
-        vocabulary=100, width=16, layers=1, heads=1, key_width=4, value_width=4, ffn_width=8,
-        context=5, cutoffs=(10, 30), embedding_widths=(16, 8, 4),
-    )  # fmt: skip
-    model = LanguageModel(config)
+    model = LanguageModel(softmax_shape((10, 30), (16, 8, 4)))
     seen = []
 
     def spy(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:

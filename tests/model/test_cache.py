@@ -6,42 +6,19 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.bfloat16 import skip_without_bfloat16
+from tests.support.bfloat16 import skip_without_bfloat16
+from tests.support.cache_definition import VOCABULARY, cache, direct, text
+from tests.support.gradients import Sizes
+from tests.support.shapes import TWO_BINS
 from torch import Tensor
 
-from micronet_lm.config import CacheConfig, ModelConfig
+from micronet_lm.config import CacheConfig
 from micronet_lm.model import Cache, LanguageModel, Memory, recall
-
-VOCABULARY = 13
 
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recall, "BLOCK", 7)
-
-
-def direct(theta: float, lam: float, size: int, states: Tensor, words: Tensor) -> Tensor:
-    """P_cache of all words for every token of one text, straight from the definition: (T, V)."""
-    chances = torch.zeros(len(states), VOCABULARY, dtype=states.dtype)
-    for n in range(len(states)):
-        entries = range(max(0, n - size), n)
-        weights = [math.exp(theta * float(states[i] @ states[n])) for i in entries]
-        for i, weight in zip(entries, weights, strict=True):
-            chances[n, words[i]] += weight / sum(weights)
-    return chances
-
-
-def text(length: int, seed: int = 0, batch: int = 1) -> tuple[Tensor, Tensor, Tensor]:
-    """Activations, following words, and a P_softmax of a batch of texts."""
-    torch.manual_seed(seed)
-    hidden = torch.randn(batch, length, 6, dtype=torch.float64)
-    words = torch.randint(VOCABULARY, (batch, length))
-    softmax = torch.randn(batch, length, VOCABULARY, dtype=torch.float64).log_softmax(dim=-1)
-    return hidden, words, softmax
-
-
-def cache(size: int, theta: float = 0.4, lam: float = 0.3, ramp: int = 0) -> Cache:
-    return Cache(CacheConfig(size=size, theta=theta, lam=lam, ramp=ramp)).double()
 
 
 def of_words(distribution: Tensor, words: Tensor) -> Tensor:
@@ -180,11 +157,7 @@ def test_scores_of_any_size_stay_finite() -> None:
 
 def model_with_cache(size: int = 10) -> LanguageModel:
     torch.manual_seed(1)
-    config = ModelConfig(
-        vocabulary=60, cutoffs=(20,), embedding_widths=(16, 4), width=16, layers=2, heads=2,
-        key_width=6, value_width=5, ffn_width=24, context=6,
-    )  # fmt: skip
-    return LanguageModel(config, CacheConfig(size=size, theta=0.3, lam=0.4)).eval()
+    return LanguageModel(TWO_BINS, CacheConfig(size=size, theta=0.3, lam=0.4)).eval()
 
 
 @torch.inference_mode()
@@ -209,20 +182,12 @@ def test_a_models_next_word_is_its_distribution() -> None:
 
 def test_the_loss_is_never_as_wide_as_the_vocabulary() -> None:
     """The largest tensor that the cache makes is a block of scores."""
-    sizes: list[int] = []
-
-    class Spy(torch.utils._python_dispatch.TorchDispatchMode):
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
-            out = func(*args, **(kwargs or {}))
-            sizes.extend(t.numel() for t in [out] if isinstance(t, Tensor))
-            return out
-
     hidden, words, softmax = text(30)
     logs = of_words(softmax, words)
-    with Spy():  # type: ignore[no-untyped-call]
+    with Sizes() as sizes:
         cache(12).log_probability(logs, hidden.requires_grad_(), words, None).sum().backward()
-    assert sizes
-    assert max(sizes) <= max(7 * (12 + 6), hidden.numel())
+    assert sizes.seen
+    assert max(sizes.seen) <= max(7 * (12 + 6), hidden.numel())
 
 
 def test_without_a_cache_there_is_nothing_to_remember() -> None:

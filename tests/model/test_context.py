@@ -2,19 +2,15 @@
 
 import pytest
 import torch
+from tests.support.shapes import TWO_BINS, changed
 
-from micronet_lm.config import ModelConfig
 from micronet_lm.model import LanguageModel, StreamState
 from micronet_lm.model.transformer import Attention
 
 
 def small_model(*, layers: int = 3, context: int = 6, dropout: float = 0.0) -> LanguageModel:
     torch.manual_seed(1)
-    config = ModelConfig(
-        vocabulary=60, cutoffs=(20,), embedding_widths=(16, 4), width=16, layers=layers, heads=2,
-        key_width=6, value_width=5, ffn_width=24, context=context, dropout=dropout,
-    )  # fmt: skip
-    model = LanguageModel(config)
+    model = LanguageModel(changed(TWO_BINS, layers=layers, context=context, dropout=dropout))
     for module in model.modules():
         if isinstance(module, Attention):
             torch.nn.init.normal_(module.positions)

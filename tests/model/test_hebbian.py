@@ -4,9 +4,9 @@ import itertools
 
 import pytest
 import torch
+from tests.support.shapes import EVEN_BINS, SMALL, changed
 from torch import Tensor
 
-from micronet_lm.config import ModelConfig
 from micronet_lm.model import LanguageModel
 from micronet_lm.model.hebbian import hebbian_update
 
@@ -15,11 +15,7 @@ GAMMA, LIMIT = 0.2, 6
 
 def model() -> LanguageModel:
     torch.manual_seed(1)
-    config = ModelConfig(
-        vocabulary=60, cutoffs=(20, 40), embedding_widths=(16, 8, 4), width=16, layers=1, heads=2,
-        key_width=6, value_width=5, ffn_width=24, context=6,
-    )  # fmt: skip
-    return LanguageModel(config)
+    return LanguageModel(changed(EVEN_BINS, layers=1))
 
 
 def place(word: int) -> tuple[int, int]:
@@ -105,14 +101,10 @@ def test_zeros_do_no_harm(what: str) -> None:
 
 
 def test_a_full_softmax_has_its_rows_moved_too() -> None:
-    config = ModelConfig(
-        vocabulary=30, embedding_widths=(16,), width=16, layers=1, heads=2, key_width=4,
-        value_width=4, ffn_width=8, context=3,
-    )  # fmt: skip
-    lm = LanguageModel(config)
+    lm = LanguageModel(changed(SMALL, vocabulary=30, cutoffs=(), embedding_widths=(16,)))
     before = lm.tables[0].detach().clone()
     hebbian_update(
         lm, torch.randn(2, 16), torch.tensor([5, 29]), torch.zeros(30).int(), gamma=0.1, limit=3
     )
-    changed = (lm.tables[0] != before).any(dim=1).nonzero().flatten()
-    assert changed.tolist() == [5, 29]
+    moved = (lm.tables[0] != before).any(dim=1).nonzero().flatten()
+    assert moved.tolist() == [5, 29]

@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 import torch
-from tests.bfloat16 import skip_without_bfloat16
-from tests.model.test_adaptive import SHAPES
-from tests.model.test_cache import VOCABULARY, cache, direct, text
+from tests.support.bfloat16 import skip_without_bfloat16
+from tests.support.cache_definition import VOCABULARY, cache, direct, text
+from tests.support.gradients import Sizes, assert_bfloat16_is_close, assert_same, draw_operands
+from tests.support.models import draw_weights
+from tests.support.shapes import SOFTMAXES, softmax_shape
 from torch import Tensor
 
 from micronet_lm.config import CacheConfig, ModelConfig
@@ -24,22 +26,12 @@ def test_value_and_gradients(
     monkeypatch.setattr(module, "KEEP_BYTES", 1 << 30 if keep else 0)
     monkeypatch.setattr(module, "PIECE_BYTES", 4096)  # several pieces
     random = torch.Generator().manual_seed(count)
-    x, weight, bias = (
-        (3 * torch.randn(shape, generator=random, dtype=torch.float64)).requires_grad_()
-        for shape in ((count, 6), (words, 6), (words,))
-    )
+    x, weight, bias = draw_operands(count, words, random)
     # With three words to choose from, some are asked for twice.
     asked = torch.randint(words, (count, 5), generator=random)
     ours = linear_log_softmax(x, weight, bias, asked)
     theirs = torch.log_softmax(x @ weight.T + bias, dim=-1).gather(1, asked)
-    torch.testing.assert_close(ours, theirs)
-    scale = torch.randn(count, 5, generator=random, dtype=torch.float64)
-    for mine, yours in zip(
-        torch.autograd.grad((ours * scale).sum(), (x, weight, bias)),
-        torch.autograd.grad((theirs * scale).sum(), (x, weight, bias)),
-        strict=True,
-    ):
-        torch.testing.assert_close(mine, yours)
+    assert_same(ours, theirs, (x, weight, bias), random)
 
 
 @pytest.mark.parametrize("keep", [True, False])
@@ -52,39 +44,24 @@ def test_bfloat16_products_are_summed_up_in_fp32(
     torch.manual_seed(0)
     x, weight, bias = torch.randn(3000, 16), 0.1 * torch.randn(700, 16), torch.zeros(700)
     asked = torch.randint(700, (3000, 5))
-    gradients = []
-    for low in (False, True):
-        leaves = [t.clone().requires_grad_() for t in (x, weight, bias)]
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=low):
-            result = linear_log_softmax(leaves[0], leaves[1], leaves[2], asked)
-        assert result.dtype == torch.float32
-        gradients.append(torch.autograd.grad(result.mean(), leaves))
-    for exact, rounded in zip(*gradients, strict=True):
-        assert float((exact - rounded).norm() / exact.norm()) < 0.01
+    assert_bfloat16_is_close(lambda a, w, b: linear_log_softmax(a, w, b, asked), (x, weight, bias))
 
 
-def model(shape: dict[str, Any], size: int | None = None) -> LanguageModel:
+def model(shape: ModelConfig, size: int | None = None) -> LanguageModel:
     torch.manual_seed(0)
-    config = ModelConfig(
-        vocabulary=100, width=16, layers=2, heads=2, key_width=4, value_width=4, ffn_width=32,
-        context=5, **shape,
-    )  # fmt: skip
-    made = LanguageModel(config, CacheConfig(size=size, theta=0.05, lam=0.3) if size else None)
-    for parameter in made.parameters():
-        if parameter.ndim:
-            torch.nn.init.normal_(parameter, std=0.3)
-    return made.double()
+    config = CacheConfig(size=size, theta=0.05, lam=0.3) if size else None
+    return draw_weights(LanguageModel(shape, config), std=0.3).double()
 
 
 @pytest.mark.parametrize("size", [None, 12, 1000])
 @pytest.mark.parametrize("remembered", [0, 9])
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", SOFTMAXES)
 def test_several_words_agree_with_the_whole_distribution(
     shape: str, size: int | None, remembered: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Values, and the gradients of every weight, of words in all bins, some of them twice."""
     monkeypatch.setattr(recall, "BLOCK", 7)
-    ours = model(SHAPES[shape], size)
+    ours = model(SOFTMAXES[shape], size)
     ids = torch.randint(100, (2, 31))
     asked = torch.randint(100, (2, 30 - remembered, 8))
     asked[:, :, 7] = asked[:, :, 3]
@@ -127,7 +104,7 @@ def test_several_words_agree_with_the_whole_distribution(
 
 
 def test_one_of_several_is_the_plain_log_probability() -> None:
-    ours = model(SHAPES["four bins"], 12)
+    ours = model(SOFTMAXES["four bins"], 12)
     hidden, words = torch.randn(2, 30, 16).double(), torch.randint(100, (2, 30))
     asked = torch.cat([torch.randint(100, (2, 30, 3)), words[..., None]], -1)
     several = ours.log_probabilities(hidden, asked, words)
@@ -135,7 +112,7 @@ def test_one_of_several_is_the_plain_log_probability() -> None:
 
 
 def test_a_tail_is_computed_only_for_tokens_that_need_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = model({"cutoffs": (10, 30), "embedding_widths": (16, 8, 4)})
+    ours = model(softmax_shape((10, 30), (16, 8, 4)))
     seen = []
 
     def spy(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -149,7 +126,7 @@ def test_a_tail_is_computed_only_for_tokens_that_need_it(monkeypatch: pytest.Mon
 
 
 def test_every_weight_has_a_gradient_even_when_no_word_needs_its_bin() -> None:
-    ours = model(SHAPES["four bins"], 12)
+    ours = model(SOFTMAXES["four bins"], 12)
     hidden, _ = ours(torch.zeros(1, 3, dtype=torch.long))
     zeros = torch.zeros(1, 3, dtype=torch.long)
     ours.log_probabilities(hidden, zeros[..., None], zeros).sum().backward()
@@ -191,21 +168,13 @@ def test_the_cache_against_the_definition_and_finite_differences(
 
 def test_nothing_is_as_wide_as_the_vocabulary() -> None:
     """Not in the cache's part: the largest tensor is a block of scores or of votes."""
-    sizes: list[int] = []
-
-    class Spy(torch.utils._python_dispatch.TorchDispatchMode):
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
-            out = func(*args, **(kwargs or {}))
-            sizes.extend(t.numel() for t in [out] if isinstance(t, Tensor))
-            return out
-
     torch.manual_seed(0)
     wide = 100_000
     hidden = torch.randn(1, 30, 6, dtype=torch.float64, requires_grad=True)
     words, asked = torch.randint(wide, (1, 30)), torch.randint(wide, (1, 30, 4))
     asked[0, 1:, 0] = words[0, :-1]
     logs = torch.full(asked.shape, -5.0, dtype=torch.float64)
-    with Spy():  # type: ignore[no-untyped-call]
+    with Sizes() as sizes:
         cache(12).log_probabilities(logs, hidden, asked, words, None).sum().backward()
-    assert sizes
-    assert max(sizes) <= 30 * 31
+    assert sizes.seen
+    assert max(sizes.seen) <= 30 * 31

@@ -1,6 +1,7 @@
 import pytest
 import torch
-from tests.bfloat16 import skip_without_bfloat16
+from tests.support.bfloat16 import skip_without_bfloat16
+from tests.support.gradients import assert_bfloat16_is_close, assert_same, draw_operands
 
 from micronet_lm.model import logsumexp as module
 from micronet_lm.model.logsumexp import linear_logsumexp
@@ -14,20 +15,10 @@ def test_value_and_gradients(
     monkeypatch.setattr(module, "KEEP_BYTES", 1 << 30 if keep else 0)
     monkeypatch.setattr(module, "PIECE_BYTES", 4096)  # several pieces
     random = torch.Generator().manual_seed(count)
-    x, weight, bias = (
-        (3 * torch.randn(shape, generator=random, dtype=torch.float64)).requires_grad_()
-        for shape in ((count, 6), (words, 6), (words,))
-    )
+    x, weight, bias = draw_operands(count, words, random)
     ours = linear_logsumexp(x, weight, bias)
     theirs = torch.logsumexp(x @ weight.T + bias, dim=-1)
-    torch.testing.assert_close(ours, theirs)
-    scale = torch.randn(count, generator=random, dtype=torch.float64)
-    for mine, yours in zip(
-        torch.autograd.grad((ours * scale).sum(), (x, weight, bias)),
-        torch.autograd.grad((theirs * scale).sum(), (x, weight, bias)),
-        strict=True,
-    ):
-        torch.testing.assert_close(mine, yours)
+    assert_same(ours, theirs, (x, weight, bias), random)
 
 
 def test_large_logits_do_not_overflow() -> None:
@@ -47,12 +38,4 @@ def test_bfloat16_products_give_nearly_the_same_gradients(
     monkeypatch.setattr(module, "KEEP_BYTES", 1 << 30 if keep else 0)
     torch.manual_seed(0)
     x, weight, bias = torch.randn(500, 16), 0.1 * torch.randn(9000, 16), torch.randn(9000)
-    gradients = []
-    for low in (False, True):
-        leaves = [t.clone().requires_grad_() for t in (x, weight, bias)]
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=low):
-            result = linear_logsumexp(leaves[0], leaves[1], leaves[2])
-        assert result.dtype == torch.float32
-        gradients.append(torch.autograd.grad(result.mean(), leaves))
-    for exact, rounded in zip(*gradients, strict=True):
-        assert float((exact - rounded).norm() / exact.norm()) < 0.01
+    assert_bfloat16_is_close(linear_logsumexp, (x, weight, bias))

@@ -5,11 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.model.reference_arithmetic import Reference
+from tests.support.reference_arithmetic import Reference
+from tests.support.shapes import PROJECTED
 from torch import Tensor
 
 from micronet_lm.compression.calibration import calibrate
-from micronet_lm.config import CacheConfig, ModelConfig, Place, QuantizeConfig
+from micronet_lm.config import CacheConfig, Place, QuantizeConfig
 from micronet_lm.layout import widths
 from micronet_lm.model import LanguageModel
 from micronet_lm.model.integers import state_of_stored, stored_tensors
@@ -18,24 +19,12 @@ from micronet_lm.model.rounding import largest
 from micronet_lm.model.state import StreamState
 from micronet_lm.training import evaluate
 
-SHAPE = ModelConfig(
-    vocabulary=90,
-    cutoffs=(20, 50),
-    embedding_widths=(12, 8, 4),
-    width=16,
-    layers=3,
-    heads=2,
-    key_width=6,
-    value_width=5,
-    ffn_width=24,
-    context=7,
-)
 IDS = np.random.default_rng(0).integers(90, size=400).astype(np.uint16)
 
 
 def scheme(config: QuantizeConfig) -> Scheme:
     return Scheme(
-        weights={name: (w.bits, w.scales) for name, w in widths(config, SHAPE).items()},
+        weights={name: (w.bits, w.scales) for name, w in widths(config, PROJECTED).items()},
         places=config.chosen_places,
         activation_bits=config.width_of_activations,
         learned_rate=config.learned_rate if config.learned else None,
@@ -45,7 +34,7 @@ def scheme(config: QuantizeConfig) -> Scheme:
 def plain(seed: int = 0) -> LanguageModel:
     """Random weights, large enough that everything matters; LayerNorms that are not trivial."""
     torch.manual_seed(seed)
-    model = LanguageModel(SHAPE, CacheConfig(size=25, theta=0.1, lam=0.3))
+    model = LanguageModel(PROJECTED, CacheConfig(size=25, theta=0.1, lam=0.3))
     for name, parameter in model.named_parameters():
         if parameter.ndim:
             torch.nn.init.normal_(parameter, std=0.4)
@@ -91,7 +80,7 @@ CHOICES: dict[str, dict[str, Any]] = {
 def test_a_second_implementation_finds_the_same_bits(choice: str) -> None:
     config = QuantizeConfig(**CHOICES[choice])
     model = quantized(**CHOICES[choice])
-    reference = Reference(SHAPE, arrays(model), config.width_of_activations)
+    reference = Reference(PROJECTED, arrays(model), config.width_of_activations)
     theirs = np.stack([reference.hidden(int(word)) for word in IDS[:60]])
     ours = states(model, 60)
     assert np.array_equal(ours.numpy(), theirs)
@@ -111,7 +100,7 @@ def test_the_first_segment_is_masked_as_in_the_plain_model() -> None:
     ours = states(model, 60)
     torch.testing.assert_close(ours, exact, rtol=0.01, atol=0.01)
     ids = torch.from_numpy(IDS[:6].astype(np.int64))[None]
-    empty = StreamState.empty(SHAPE, 1)
+    empty = StreamState.empty(PROJECTED, 1)
     unmasked = StreamState(keys=empty.keys, values=empty.values, seen=6)
     with torch.inference_mode():
         attended, _ = model(ids, unmasked)  # zeros from before the text are attended to
@@ -121,7 +110,7 @@ def test_the_first_segment_is_masked_as_in_the_plain_model() -> None:
 @pytest.mark.parametrize("choice", CHOICES)
 def test_integers_times_steps_are_what_is_computed_with(choice: str) -> None:
     config = QuantizeConfig(**CHOICES[choice])
-    model, expected = quantized(**CHOICES[choice]), widths(config, SHAPE)
+    model, expected = quantized(**CHOICES[choice]), widths(config, PROJECTED)
     stored = stored_tensors(model)
     assert {n.removesuffix(".steps") for n in stored if n.endswith(".steps")} == set(expected)
     for name, parameter in model.named_parameters():
@@ -142,7 +131,7 @@ def test_integers_times_steps_are_what_is_computed_with(choice: str) -> None:
         assert torch.equal(used.double(), whole.double() * spread.double())
     for place in config.chosen_places:
         rows = stored[f"activations.{place}"]
-        assert rows.shape == (SHAPE.quantizers(place), 2)
+        assert rows.shape == (PROJECTED.quantizers(place), 2)
         assert bool((rows[:, 1] > 0).all())
         assert not (
             rows[:, 1].numpy().view(np.uint32) & ((1 << config.width_of_activations) - 1)
@@ -153,7 +142,9 @@ def test_integers_times_steps_are_what_is_computed_with(choice: str) -> None:
 def test_what_is_stored_comes_back(choice: str) -> None:
     model = quantized(**CHOICES[choice])
     stored = stored_tensors(model)
-    again = LanguageModel(SHAPE, CacheConfig(size=25), scheme(QuantizeConfig(**CHOICES[choice])))
+    again = LanguageModel(
+        PROJECTED, CacheConfig(size=25), scheme(QuantizeConfig(**CHOICES[choice]))
+    )
     again.load_state_dict(state_of_stored(again, stored))
     again.eval()
     second = stored_tensors(again)
@@ -182,7 +173,7 @@ def test_zero_channels_zero_tensors_and_pruned_zeros() -> None:
     for name, zero in zeros.items():
         if f"{name}.steps" in stored:
             assert not stored[name][zero].any()
-    reference = Reference(SHAPE, arrays(model), 4)
+    reference = Reference(PROJECTED, arrays(model), 4)
     theirs = np.stack([reference.hidden(int(word)) for word in IDS[:60]])
     assert np.array_equal(states(model, 60).numpy(), theirs)
     assert np.isfinite(evaluate(model, IDS).loss)

@@ -5,25 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.support.shapes import ONE_LAYER
 
 from micronet_lm.artifact import write_packed
 from micronet_lm.artifact.random_model import Choice, random_model
-from micronet_lm.config import ModelConfig
 from micronet_lm.runtime.native import NativeEngine
 
 NATIVE = Path(__file__).parents[2] / "native"
-SHAPE = ModelConfig(
-    vocabulary=60,
-    cutoffs=(20,),
-    embedding_widths=(8, 4),
-    width=8,
-    layers=1,
-    heads=2,
-    key_width=4,
-    value_width=4,
-    ffn_width=12,
-    context=5,
-)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +33,7 @@ def run(example: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 def test_it_prints_the_next_words(example: Path, tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
-    write_packed(path, random_model(SHAPE, Choice(cache=5)))
+    write_packed(path, random_model(ONE_LAYER, Choice(cache=5)))
     engine = NativeEngine(path)
     session = engine.start()
     unknown = engine.find("<unk>")

@@ -8,32 +8,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.support.shapes import LEAST_NATIVE
 
 from micronet_lm.artifact import Weights, write_packed
 from micronet_lm.artifact.random_model import Choice, random_model
-from micronet_lm.config import CODE_PLACES, ModelConfig
+from micronet_lm.config import CODE_PLACES
 from micronet_lm.errors import ArtifactError, InferenceError
 from micronet_lm.runtime.native import NativeEngine
-
-TINY = ModelConfig(
-    vocabulary=8,
-    cutoffs=(5,),
-    embedding_widths=(4, 2),
-    width=4,
-    layers=1,
-    heads=1,
-    key_width=2,
-    value_width=2,
-    ffn_width=4,
-    context=3,
-)
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     path = tmp_path_factory.mktemp("hostile") / "model.safetensors"
     choice = Choice(cache=3, sparsity=0.4, bits=9, places=CODE_PLACES)
-    write_packed(path, random_model(TINY, choice))
+    write_packed(path, random_model(LEAST_NATIVE, choice))
     return path.read_bytes()
 
 
@@ -73,7 +61,7 @@ def test_a_tensor_in_its_longer_form_is_refused(bits: int, tmp_path: Path) -> No
     """As by the Python reader: a file takes the bytes that are counted for it."""
     table, path = "embedding.tables.1", tmp_path / "longer.safetensors"
     for sparsity in (0.7, 0.0):
-        model = random_model(TINY, Choice(bits=bits, sparsity=sparsity))
+        model = random_model(LEAST_NATIVE, Choice(bits=bits, sparsity=sparsity))
         own = model.tensors[table]
         other = LongerForm(values=own.values, scales=own.scales, bits=own.bits)
         write_packed(path, replace(model, tensors={**model.tensors, table: other}))

@@ -6,32 +6,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.support.shapes import ONE_LAYER
 
 from micronet_lm.artifact import write_packed
 from micronet_lm.artifact.random_model import Choice, random_model
-from micronet_lm.config import CODE_PLACES, ModelConfig
+from micronet_lm.config import CODE_PLACES
 from micronet_lm.errors import ArtifactError, InferenceError
 from micronet_lm.runtime.engine import Floats
 from micronet_lm.runtime.native import NativeEngine
-
-SHAPE = ModelConfig(
-    vocabulary=50,
-    cutoffs=(20,),
-    embedding_widths=(16, 4),
-    width=16,
-    layers=1,
-    heads=2,
-    key_width=4,
-    value_width=4,
-    ffn_width=20,
-    context=5,
-)
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "model.safetensors"
-    write_packed(path, random_model(SHAPE, Choice(cache=4, bits=9, places=CODE_PLACES)))
+    write_packed(path, random_model(ONE_LAYER, Choice(cache=4, bits=9, places=CODE_PLACES)))
     return path
 
 
@@ -96,7 +84,7 @@ def test_other_kernels_are_refused(path: Path) -> None:
 
 def test_a_session_of_another_model_is_refused(path: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.safetensors"
-    write_packed(other, random_model(SHAPE, Choice(seed=9, cache=4)))
+    write_packed(other, random_model(ONE_LAYER, Choice(seed=9, cache=4)))
     session = NativeEngine(other).start()
     session.feed(1)
     with pytest.raises(InferenceError, match="another model"):

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.parity.torch_models import torch_model
+from tests.support.shapes import MANY_WORDS
+from tests.support.torch_models import torch_model
 
 from micronet_lm.artifact import write_packed
 from micronet_lm.artifact.random_model import Choice, random_model
-from micronet_lm.config import CODE_PLACES, TEXT_PLACES, ModelConfig
+from micronet_lm.config import CODE_PLACES, TEXT_PLACES
 from micronet_lm.runtime.engines import has_native
 from micronet_lm.runtime.native import NativeEngine
 from micronet_lm.runtime.reference import NumpyEngine
@@ -17,18 +18,6 @@ from micronet_lm.training.evaluation import token_losses
 
 pytestmark = pytest.mark.skipif(not has_native(), reason="the native engine is not built")
 
-SHAPE = ModelConfig(
-    vocabulary=4000,  # the last bin has several blocks of words
-    cutoffs=(200, 600),
-    embedding_widths=(32, 16, 4),
-    width=32,
-    layers=2,
-    heads=2,
-    key_width=6,
-    value_width=5,
-    ffn_width=48,
-    context=17,
-)
 POSITIONS = 2500
 TOLERANCE = 1e-4
 
@@ -59,12 +48,12 @@ MODELS = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_three_engines_agree(name: str, tmp_path: Path) -> None:
-    packed = random_model(SHAPE, MODELS[name])
+    packed = random_model(MANY_WORDS, MODELS[name])
     path = tmp_path / "model.safetensors"
     write_packed(path, packed)
     # Common words come often, so that the cache has something to recall.
     random = np.random.default_rng(7)
-    ids = (random.random(POSITIONS + 1) ** 4 * SHAPE.bounds[-1]).astype(np.int64)
+    ids = (random.random(POSITIONS + 1) ** 4 * MANY_WORDS.bounds[-1]).astype(np.int64)
     torchs = token_losses(torch_model(packed), ids.astype(np.uint32), chunk=500)
     wanted = -np.concatenate([losses.numpy() for losses, _ in torchs])
     assert wanted.shape == (POSITIONS,)

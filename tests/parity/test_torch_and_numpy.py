@@ -7,32 +7,22 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from tests.parity.torch_models import torch_model
+from tests.support.shapes import SMALL, changed
+from tests.support.torch_models import torch_model
 
 from micronet_lm.artifact import PackedModel, write_packed
 from micronet_lm.artifact.random_model import Choice, random_model
-from micronet_lm.config import CODE_PLACES, TEXT_PLACES, ModelConfig, Place
+from micronet_lm.config import CODE_PLACES, TEXT_PLACES, Place
 from micronet_lm.model import LanguageModel
 from micronet_lm.runtime.reference import NumpyEngine
 from micronet_lm.runtime.reference.network import Past
 from micronet_lm.training.evaluation import token_losses
 
-THREE_BINS = ModelConfig(
-    vocabulary=120,
-    cutoffs=(20, 60),
-    embedding_widths=(16, 8, 4),
-    width=16,
-    layers=3,
-    heads=2,
-    key_width=6,
-    value_width=5,
-    ffn_width=24,
-    context=7,
-)
-ONE_BIN = THREE_BINS.model_copy(update={"cutoffs": (), "embedding_widths": (16,)})
-NARROW = THREE_BINS.model_copy(update={"embedding_widths": (12, 8, 4)})
-LONG = THREE_BINS.model_copy(update={"context": 400})
-SHORT = THREE_BINS.model_copy(update={"context": 1})
+THREE_BINS = changed(SMALL, vocabulary=120, cutoffs=(20, 60), layers=3)
+ONE_BIN = changed(THREE_BINS, cutoffs=(), embedding_widths=(16,))
+NARROW = changed(THREE_BINS, embedding_widths=(12, 8, 4))
+LONG = changed(THREE_BINS, context=400)
+SHORT = changed(THREE_BINS, context=1)
 
 MODELS = {
     "three bins": (THREE_BINS, Choice(seed=1)),

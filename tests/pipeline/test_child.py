@@ -1,6 +1,5 @@
 """Stages in processes of their own: what ends them is told, and what is asked of them arrives."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -9,7 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.training.test_loop import same_tensors
+from tests.support.processes import ENVIRONMENT
+from tests.support.runs import same_tensors
 
 Start = Callable[..., "subprocess.Popen[str]"]
 PRECISION = ["--teacher.train.precision", "float32"]
@@ -17,7 +17,7 @@ PROGRAM = """
 import os, signal, sys, time
 from micronet_lm.cli.main import main
 from micronet_lm.training.trainer import Trainer
-from tests.illegal import execute_illegal_instruction
+from tests.support.illegal import execute_illegal_instruction
 
 real = Trainer.step
 
@@ -32,21 +32,20 @@ sys.exit(main())
 
 
 @pytest.fixture(name="started")
-def _started(recipe: Path, tmp_path: Path) -> Iterator[Start]:
+def _started(recipe_file: Path, tmp_path: Path) -> Iterator[Start]:
     """Start `micronet run` as a program whose third training step does something."""
     processes = []
 
     def start(what: str, *words: str) -> "subprocess.Popen[str]":
         program = tmp_path / "program.py"
         program.write_text(PROGRAM.format(what=what), encoding="utf-8")
-        root = str(Path(__file__).parents[2])
-        asked = ["run", str(recipe), "--out", str(tmp_path / "out"), "--until", "teacher"]
+        asked = ["run", str(recipe_file), "--out", str(tmp_path / "out"), "--until", "teacher"]
         process = subprocess.Popen(
             [sys.executable, str(program), *asked, *PRECISION, *words],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": root},
+            env=ENVIRONMENT,
         )
         processes.append(process)
         return process

@@ -23,14 +23,14 @@ def own_cache(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_plan_costs_what_the_stages_cost(
-    recipe: Path,
+    recipe_file: Path,
     finished: Path,
     tmp_path: Path,
     own_cache: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     out = tmp_path / "never"
-    words = ["run", str(recipe), "--out", str(out), "--dry-run"]
+    words = ["run", str(recipe_file), "--out", str(out), "--dry-run"]
     capsys.readouterr()
     assert main([*words, "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)
@@ -64,10 +64,10 @@ def test_a_plan_costs_what_the_stages_cost(
 
 
 def test_a_plan_says_what_has_changed(
-    recipe: Path, finished: Path, capsys: pytest.CaptureFixture[str]
+    recipe_file: Path, finished: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = sorted((str(f), f.stat().st_mtime_ns) for f in finished.rglob("*"))
-    words = ["run", str(recipe), "--out", str(finished), "--dry-run", "--json"]
+    words = ["run", str(recipe_file), "--out", str(finished), "--dry-run", "--json"]
     capsys.readouterr()
     assert main([*words, "--search.cache_size", "50"]) == 0
     rows = {row["stage"]: row for row in json.loads(capsys.readouterr().out)["stages"]}
@@ -80,14 +80,23 @@ def test_a_plan_says_what_has_changed(
 
 
 def test_only_the_steps_that_are_left_are_counted(
-    recipe: Path, finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    recipe_file: Path, finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = shutil.copytree(finished, tmp_path / "interrupted")
     file = out / "stages" / "student.json"
     record = json.loads(file.read_text())
     file.write_text(json.dumps({**record, "complete": False}))
     capsys.readouterr()
-    words = ["run", str(recipe), "--out", str(out), "--dry-run", "--json", "--until", "student"]
+    words = [
+        "run",
+        str(recipe_file),
+        "--out",
+        str(out),
+        "--dry-run",
+        "--json",
+        "--until",
+        "student",
+    ]
     assert main(words) == 0
     rows = {row["stage"]: row for row in json.loads(capsys.readouterr().out)["stages"]}
     assert (rows["student"]["state"], rows["student"]["tokens"]) == ("begun", 0)

@@ -20,17 +20,17 @@ pytestmark = pytest.mark.needs_torch  # every test runs the verb `run`
 
 STAGES = ["corpus", "teacher", "soft-labels", "student", "sensitivity", "prune", "search-cache"]
 STAGES += ["quantize", "pack", "account", "report"]
-KILLING = Path(__file__).with_name("killing.py")
+KILLING = Path(__file__).parents[1] / "support" / "killing.py"
 Run = Callable[..., tuple[int, dict[str, Any], list[str]]]
 
 
 @pytest.fixture
-def run(recipe: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(recipe_file: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run the recipe in a folder; give the exit code, the JSON and the stages that really ran."""
 
     def call(out: Path, *words: str) -> tuple[int, dict[str, Any], list[str]]:
         capsys.readouterr()
-        code = main(["run", str(recipe), "--out", str(out), "--json", *words])
+        code = main(["run", str(recipe_file), "--out", str(out), "--json", *words])
         said = capsys.readouterr()
         lines = [line for line in said.err.splitlines() if line.startswith("[")]
         ran = [line.split("] ")[1].split(":")[0] for line in lines if "complete" not in line]
@@ -117,10 +117,10 @@ def test_the_stages_are_what_the_verbs_make(
     ],
 )
 def test_killed_in_any_stage_it_goes_on_to_the_same_bits(
-    stage: str, number: int, recipe: Path, finished: Path, tmp_path: Path, run: Run
+    stage: str, number: int, recipe_file: Path, finished: Path, tmp_path: Path, run: Run
 ) -> None:
     out = tmp_path / "killed"
-    words = [sys.executable, str(KILLING), stage, str(number), "run", str(recipe)]
+    words = [sys.executable, str(KILLING), stage, str(number), "run", str(recipe_file)]
     done = subprocess.run([*words, "--out", str(out)], capture_output=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()
     states = {
@@ -165,9 +165,9 @@ def test_a_changed_key_reruns_exactly_what_depends_on_it(
     assert run(out, *words)[2] == []
 
 
-def test_changed_text_is_noticed(recipe: Path, tmp_path: Path, run: Run) -> None:
+def test_changed_text_is_noticed(recipe_file: Path, tmp_path: Path, run: Run) -> None:
     text = tmp_path / "text.txt"
-    original = (recipe.parent / "text.txt").read_text()
+    original = (recipe_file.parent / "text.txt").read_text()
     text.write_text(original)
     words = ("--corpus.source", str(text), "--until", "corpus")
     assert run(tmp_path / "out", *words)[2] == ["corpus"]
@@ -176,8 +176,8 @@ def test_changed_text_is_noticed(recipe: Path, tmp_path: Path, run: Run) -> None
     assert run(tmp_path / "out", *words)[2] == ["corpus"]
 
 
-def test_sections_that_are_absent_take_no_part(recipe: Path, tmp_path: Path, run: Run) -> None:
-    teacher = recipe.with_name("teacher.yaml")
+def test_sections_that_are_absent_take_no_part(recipe_file: Path, tmp_path: Path, run: Run) -> None:
+    teacher = recipe_file.with_name("teacher.yaml")
     out = tmp_path / "short"
     assert main(["run", str(teacher), "--out", str(out), "--train.steps", "4", "--json"]) == 0
     expected = {"corpus", "student", "packed", "account", "report"}
@@ -196,7 +196,7 @@ def test_what_is_gone_is_made_again_only_when_needed(
 
 
 def test_a_corpus_and_a_run_from_elsewhere(
-    finished: Path, recipe: Path, tmp_path: Path, run: Run
+    finished: Path, recipe_file: Path, tmp_path: Path, run: Run
 ) -> None:
     out = tmp_path / "taken"
     given = ("--corpus", str(finished / "corpus"), "--take", f"teacher={finished / 'teacher'}")
@@ -232,7 +232,7 @@ def test_a_foreign_folder_is_not_touched(tmp_path: Path, run: Run) -> None:
 
 
 def test_a_full_disk_ends_in_a_sentence_and_can_be_resumed(
-    recipe: Path, finished: Path, tmp_path: Path, run: Run
+    recipe_file: Path, finished: Path, tmp_path: Path, run: Run
 ) -> None:
     """Past the limit of a file's size the system refuses to write, as a full disk does."""
     out = tmp_path / "full"
@@ -246,7 +246,7 @@ def test_a_full_disk_ends_in_a_sentence_and_can_be_resumed(
     # Enough for the corpus; then for the teacher's weights, but not with the optimizer's; then
     # not for the labels.
     for limit in ("3000", "12000", "60000", "120000"):
-        words = [sys.executable, "-c", limited, limit, "run", str(recipe), "--out", str(out)]
+        words = [sys.executable, "-c", limited, limit, "run", str(recipe_file), "--out", str(out)]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         if done.returncode == 0:
             break
@@ -260,32 +260,32 @@ def test_a_full_disk_ends_in_a_sentence_and_can_be_resumed(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become nobody")
-def test_a_read_only_folder_as_nobody(recipe: Path, tmp_path: Path) -> None:
+def test_a_read_only_folder_as_nobody(recipe_file: Path, tmp_path: Path) -> None:
     script = (
         "import os, sys, micronet_lm.report.written  # before the files cannot be read\n"
         "from micronet_lm.cli.main import main\n"
         "os.setegid(65534); os.seteuid(65534)\n"
         "sys.exit(main(sys.argv[1:]))\n"
     )
-    check_read_only(recipe, tmp_path, script)
+    check_read_only(recipe_file, tmp_path, script)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes wherever it likes")
-def test_a_read_only_folder(recipe: Path, tmp_path: Path) -> None:
+def test_a_read_only_folder(recipe_file: Path, tmp_path: Path) -> None:
     check_read_only(
-        recipe, tmp_path, "import sys; from micronet_lm.cli.main import main; sys.exit(main())"
+        recipe_file, tmp_path, "import sys; from micronet_lm.cli.main import main; sys.exit(main())"
     )
 
 
-def check_read_only(recipe: Path, tmp_path: Path, script: str) -> None:
-    for folder in (tmp_path, *tmp_path.parents[:3], *recipe.parents[:3]):
+def check_read_only(recipe_file: Path, tmp_path: Path, script: str) -> None:
+    for folder in (tmp_path, *tmp_path.parents[:3], *recipe_file.parents[:3]):
         folder.chmod(0o755)
     out = tmp_path / "out"
-    assert main(["run", str(recipe), "--out", str(out), "--until", "teacher", "--json"]) == 0
+    assert main(["run", str(recipe_file), "--out", str(out), "--until", "teacher", "--json"]) == 0
     out.chmod(0o555)
     (out / "stages").chmod(0o555)
     (out / ".lock").chmod(0o444)
-    words = [sys.executable, "-c", script, "run", str(recipe), "--out", str(out)]
+    words = [sys.executable, "-c", script, "run", str(recipe_file), "--out", str(out)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
     assert done.stderr.count("\n") == 1, done.stderr
@@ -293,14 +293,14 @@ def check_read_only(recipe: Path, tmp_path: Path, script: str) -> None:
     out.chmod(0o755)
     (out / "stages").chmod(0o755)
     (out / ".lock").chmod(0o644)
-    assert main(["run", str(recipe), "--out", str(out), "--until", "student", "--json"]) == 0
+    assert main(["run", str(recipe_file), "--out", str(out), "--until", "student", "--json"]) == 0
 
 
 def test_mistakes_are_one_sentence(
-    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    recipe_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = str(tmp_path / "never")
-    whole, teacher = str(recipe), str(recipe.with_name("teacher.yaml"))
+    whole, teacher = str(recipe_file), str(recipe_file.with_name("teacher.yaml"))
     for words, code, sentence in (
         (("run",), 2, "required: RECIPE"),
         (("run", "dmo", "--out", out), 2, "did you mean 'demo'?"),

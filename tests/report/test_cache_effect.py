@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.training.conftest import tiny_recipe
+from tests.support.recipes import tiny_recipe
 
 from micronet_lm.cli.main import main
 from micronet_lm.corpus import Corpus, build_corpus

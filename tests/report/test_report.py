@@ -6,13 +6,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from tests.pipeline.conftest import finished, recipe
 
 from micronet_lm.cli.main import main
 from micronet_lm.report.document import Document, Section, Table, Text, to_html, to_markdown
 from micronet_lm.report.stack import BETTER, WORSE, Layer, stack_svg
-
-__all__ = ["finished", "recipe"]
 
 SECTIONS = ["Summary", "Pipeline", "Stages", "Curves", "Sensitivity", "Cache search"]
 SECTIONS += ["Accounting by layer", "Size against perplexity", "Samples", "Environment"]

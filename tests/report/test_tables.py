@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.training.conftest import corpus, overrides_as_words
+from tests.support.recipes import TINY, as_words
 
 from micronet_lm.cli.main import main
 from micronet_lm.config import load_recipe, preset_names
@@ -14,8 +14,6 @@ from micronet_lm.pipeline import Workspace, stages_of, take_apart
 from micronet_lm.report.paper_counts import paper_count
 from micronet_lm.report.reproduction import Reproduction
 from micronet_lm.report.tables import SCALES, Column, Row, load_table, table_names
-
-__all__ = ["corpus"]
 
 TABLES = ("micronet", "compression", "sota", "context", "cache", "hebbian", "cache-search")
 
@@ -168,4 +166,4 @@ def tiny(corpus: Corpus) -> list[str]:
     """The tiny recipe; its corpus is given, so its own keys must fit what that was built with."""
     manifest = corpus.manifest
     own = ["--corpus.source", manifest.source, "--corpus.tokenizer", "wikitext"]
-    return [*overrides_as_words(), *own, "--corpus.min_count", "1"]
+    return [*as_words(TINY), *own, "--corpus.min_count", "1"]

@@ -1,33 +1,15 @@
 """Small packed models, opened with every engine that this installation has."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.support.engines import CACHED, ENGINES, INTEGERS, Opener
+from tests.support.shapes import SMALL
 
 from micronet_lm.artifact import PackedModel, write_packed
-from micronet_lm.artifact.random_model import Choice, random_model
-from micronet_lm.config import CODE_PLACES, ModelConfig
+from micronet_lm.artifact.random_model import random_model
 from micronet_lm.runtime.engine import Engine
-from micronet_lm.runtime.engines import Name, has_native, open_engine
-
-SHAPE = ModelConfig(
-    vocabulary=90,
-    cutoffs=(20, 50),
-    embedding_widths=(16, 8, 4),
-    width=16,
-    layers=2,
-    heads=2,
-    key_width=6,
-    value_width=5,
-    ffn_width=24,
-    context=7,
-)
-CACHED = Choice(seed=1, cache=12, sparsity=0.3)
-INTEGERS = Choice(seed=2, cache=12, sparsity=0.3, bits=9, places=CODE_PLACES)
-ENGINES: list[Name] = ["numpy", "native"] if has_native() else ["numpy"]
-
-Opener = Callable[[PackedModel], Engine]
+from micronet_lm.runtime.engines import open_engine
 
 
 @pytest.fixture(params=ENGINES)
@@ -44,4 +26,4 @@ def open_model(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
 
 @pytest.fixture(params=[CACHED, INTEGERS], ids=["floats", "integers"])
 def engine(request: pytest.FixtureRequest, open_model: Opener) -> Engine:
-    return open_model(random_model(SHAPE, request.param))
+    return open_model(random_model(SMALL, request.param))

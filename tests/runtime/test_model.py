@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.runtime.conftest import CACHED, SHAPE, Opener
+from tests.support.engines import CACHED, Opener
+from tests.support.shapes import SMALL
 
 import micronet_lm as mn
 from micronet_lm.artifact import write_packed
@@ -20,7 +21,7 @@ from micronet_lm.runtime.reference import NumpyEngine
 
 @pytest.fixture
 def lm(open_model: Opener) -> LM:
-    return LM(open_model(random_model(SHAPE, CACHED)))
+    return LM(open_model(random_model(SMALL, CACHED)))
 
 
 def test_scores_and_perplexity_are_of_every_token_after_the_first(lm: LM) -> None:
@@ -162,7 +163,7 @@ def test_what_cannot_be_answered_is_refused(lm: LM) -> None:
 
 
 def test_text_of_the_tokenizer_word_comes_back(open_model: Opener) -> None:
-    lm = LM(open_model(random_model(SHAPE, replace(CACHED, tokenizer="word"))))
+    lm = LM(open_model(random_model(SMALL, replace(CACHED, tokenizer="word"))))
     words = list(lm.generate("the a1, the", max_tokens=8))
     assert lm.join(["the", "a1", ",", "the"]) == "the a1, the"
     assert len(lm.join(words)) > 8
@@ -170,7 +171,7 @@ def test_text_of_the_tokenizer_word_comes_back(open_model: Opener) -> None:
 
 
 def test_a_vocabulary_without_unk_reads_no_text(open_model: Opener) -> None:
-    model = random_model(SHAPE)
+    model = random_model(SMALL)
     with pytest.raises(ArtifactError, match="<unk>"):
         LM(open_model(replace(model, words=["x", *model.words[1:]])))
 
@@ -186,7 +187,7 @@ def test_unknown_engines_and_files_are_refused(tmp_path: Path) -> None:
 def test_an_engine_that_is_not_built_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_packed(tmp_path / "m", random_model(SHAPE))
+    write_packed(tmp_path / "m", random_model(SMALL))
     monkeypatch.setattr(engines, "has_native", lambda: False)
     with pytest.raises(InferenceError, match="the native engine is not built"):
         mn.load(tmp_path / "m", engine="native")
@@ -195,7 +196,7 @@ def test_an_engine_that_is_not_built_is_refused(
 
 def test_running_a_model_needs_no_torch(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
-    write_packed(path, random_model(SHAPE, CACHED))
+    write_packed(path, random_model(SMALL, CACHED))
     script = (
         "import sys; sys.modules['torch'] = None\n"
         "import micronet_lm as mn\n"

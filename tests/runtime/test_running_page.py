@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.runtime.conftest import CACHED, ENGINES, SHAPE
+from tests.support.engines import CACHED, ENGINES
+from tests.support.shapes import SMALL
 
 from micronet_lm.artifact import write_packed
 from micronet_lm.artifact.random_model import random_model
@@ -20,7 +21,7 @@ def test_the_python_runs(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(engines, "has_native", lambda: engine == "native")
-    write_packed(Path("model.safetensors"), random_model(SHAPE, CACHED))
+    write_packed(Path("model.safetensors"), random_model(SMALL, CACHED))
     blocks = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
     assert len(blocks) == 5
     names: dict[str, object] = {}

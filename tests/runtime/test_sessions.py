@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.runtime.conftest import CACHED, SHAPE, Opener
+from tests.support.engines import CACHED, Opener
+from tests.support.shapes import SMALL
 
 from micronet_lm.artifact import PackedModel, Weights, write_packed
 from micronet_lm.artifact.random_model import Choice, random_model
@@ -43,7 +44,7 @@ def test_top_k_is_the_head_of_the_distribution(engine: Engine) -> None:
 
 def test_ties_go_by_the_smaller_id(open_model: Opener) -> None:
     """All rows pruned and all biases alike: every word of a bin is as likely as the others."""
-    model = random_model(SHAPE, Choice(sparsity=1.0))
+    model = random_model(SMALL, Choice(sparsity=1.0))
     tensors = dict(model.tensors)
     for number in range(3):
         name = f"softmax.biases.{number}"
@@ -144,7 +145,7 @@ def test_foreign_and_damaged_sessions_are_refused(engine: Engine, open_model: Op
             continue
         other.feed(3)
         other.top_k(3)
-    foreign = open_model(random_model(SHAPE, replace(CACHED, seed=99)))
+    foreign = open_model(random_model(SMALL, replace(CACHED, seed=99)))
     with pytest.raises(InferenceError):
         foreign.restore(saved)
 
@@ -212,7 +213,7 @@ def test_words_and_ids(engine: Engine) -> None:
 
 
 def test_numbers_that_overflow_are_no_answer(tmp_path: Path) -> None:
-    model: PackedModel = random_model(SHAPE)
+    model: PackedModel = random_model(SMALL)
     tensors = dict(model.tensors)
     name = "blocks.0.outer.weight"
     tensors[name] = Weights(values=np.full_like(tensors[name].values, 1e38))

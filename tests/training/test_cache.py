@@ -5,15 +5,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.training.conftest import tiny_recipe
+from tests.support.corpora import recurring_corpus
+from tests.support.models import draw_weights
+from tests.support.recipes import tiny_recipe
+from tests.support.runs import train_lines
 from torch import Tensor
 
 from micronet_lm.config import CacheConfig
-from micronet_lm.corpus import Corpus, build_corpus
+from micronet_lm.corpus import Corpus
 from micronet_lm.model import Cache, LanguageModel, Memory
 from micronet_lm.training import Batch, Plugin, Run, evaluate, token_losses, train
 from micronet_lm.training.checkpoint import read_checkpoint
-from micronet_lm.training.metrics import read_metrics
 
 
 def depths_in_training(
@@ -57,7 +59,7 @@ def test_theta_and_lam_are_learned_reported_and_saved(tmp_path: Path, corpus: Co
     run = Run(tmp_path)
     start = {"cache__theta": 0.05, "cache__lam": 0.2, "train__warmup": 0, "train__log_every": 1}
     train(run, tiny_recipe(corpus, cache__size=60, **start), corpus, quiet=True)
-    lines = [x for x in read_metrics(tmp_path / "metrics.jsonl") if x["kind"] == "train"]
+    lines = train_lines(tmp_path)
     first, last = lines[0], lines[-1]
     # Adam's first step is as long as the learning rate, 0.01, however small the gradient.
     assert abs(first["cache_theta"] - 0.05) == pytest.approx(0.05 * 0.01, rel=0.1)
@@ -71,14 +73,7 @@ def test_theta_and_lam_are_learned_reported_and_saved(tmp_path: Path, corpus: Co
 
 def test_the_cache_helps_where_words_come_again(tmp_path: Path) -> None:
     """Every line has its own few words in no order: only who remembers can predict them."""
-    random = np.random.default_rng(0)
-    lines = [
-        " ".join(f"w{word}" for word in random.choice(random.integers(180, size=5), size=40))
-        for _ in range(300)
-    ]
-    text = tmp_path / "text.txt"
-    text.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    corpus = build_corpus(str(text), tmp_path / "corpus", tokenizer="wikitext", min_count=1)
+    corpus = recurring_corpus(tmp_path)
     run = Run(tmp_path / "run")
     recipe = tiny_recipe(corpus, cache__size=40, train__steps=60, train__evaluate_every=60)
     train(run, recipe, corpus, quiet=True)
@@ -90,13 +85,8 @@ def test_the_cache_helps_where_words_come_again(tmp_path: Path) -> None:
 
 def random_model(corpus: Corpus, size: int) -> LanguageModel:
     torch.manual_seed(0)
-    model = LanguageModel(
-        tiny_recipe(corpus).model, CacheConfig(size=size, theta=0.2, lam=0.3)
-    ).eval()
-    for parameter in model.parameters():
-        if parameter.ndim:
-            torch.nn.init.normal_(parameter, std=0.3)
-    return model
+    config = CacheConfig(size=size, theta=0.2, lam=0.3)
+    return draw_weights(LanguageModel(tiny_recipe(corpus).model, config), std=0.3).eval()
 
 
 @pytest.mark.parametrize("size", [1, 50, 1000, 10_000])
@@ -134,7 +124,7 @@ def test_the_hebbian_update_is_a_part_of_the_run(tmp_path: Path, corpus: Corpus)
     assert int(saved["plugin.hebbian.seen"].sum()) == 12 * 4 * 24
     assert "plugin.hebbian.seen" not in other
     assert not torch.equal(saved["model.embedding.tables.2"], other["model.embedding.tables.2"])
-    lines = [x for x in read_metrics(tmp_path / "with" / "metrics.jsonl") if x["kind"] == "train"]
+    lines = train_lines(tmp_path / "with")
     assert lines[0]["hebbian_rows"] > 0
 
 

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 import torch
-from tests.training.conftest import tiny_recipe
+from tests.support.models import draw_weights
+from tests.support.recipes import tiny_recipe
 
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import CorpusError
@@ -18,8 +19,7 @@ from micronet_lm.training.evaluation import token_losses
 def _model(corpus: Corpus) -> LanguageModel:
     torch.manual_seed(0)
     model = LanguageModel(tiny_recipe(corpus).model)
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)
+    draw_weights(model, std=0.3)
     return model
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.bfloat16 import skip_without_bfloat16
-from tests.training.conftest import tiny_recipe
+from tests.support.bfloat16 import skip_without_bfloat16
+from tests.support.recipes import tiny_recipe
+from tests.support.runs import same_tensors, train_lines
 from torch import Tensor
 
 from micronet_lm.corpus import Corpus
@@ -23,13 +24,6 @@ from micronet_lm.training.checkpoint import read_checkpoint
 from micronet_lm.training.metrics import read_metrics
 from micronet_lm.training.processes import Processes
 from micronet_lm.training.trainer import Trainer
-
-
-def same_tensors(one: Path, other: Path) -> bool:
-    first, second = read_checkpoint(one).tensors, read_checkpoint(other).tensors
-    return first.keys() == second.keys() and all(
-        torch.equal(first[name], second[name]) for name in first
-    )
 
 
 def test_it_learns_and_keeps_the_best_model(tmp_path: Path, corpus: Corpus) -> None:
@@ -83,8 +77,7 @@ def test_accumulation_gives_the_same_gradients(
             train__sampling=sampling,
         )
         train(Run(tmp_path / str(parts)), recipe, corpus, quiet=True)
-        lines = read_metrics(tmp_path / str(parts) / "metrics.jsonl")
-        losses.append([line["loss"] for line in lines if line["kind"] == "train"])
+        losses.append([line["loss"] for line in train_lines(tmp_path / str(parts))])
     assert losses[1] == pytest.approx(losses[0], rel=1e-4)
     assert losses[2] == pytest.approx(losses[0], rel=1e-4)
 

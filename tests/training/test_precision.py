@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.bfloat16 import skip_without_bfloat16
-from tests.illegal import execute_illegal_instruction, spoil_bfloat16
-from tests.training.conftest import tiny_recipe
-from tests.training.test_loop import same_tensors
-from tests.training.test_processes import TWO, command
+from tests.support.bfloat16 import skip_without_bfloat16
+from tests.support.illegal import execute_illegal_instruction, spoil_bfloat16
+from tests.support.processes import TORCHRUN, train_command
+from tests.support.recipes import tiny_recipe
+from tests.support.runs import same_tensors
 
 from micronet_lm.cli.main import main
 from micronet_lm.corpus import Corpus
@@ -275,8 +275,8 @@ def test_all_processes_follow_the_first(tmp_path: Path, corpus: Corpus) -> None:
     skip_without_bfloat16()
     program = tmp_path / "following.py"
     program.write_text(FOLLOWING, encoding="utf-8")
-    start = [*TWO[: TWO.index("2") + 1], str(program)]
-    words = [*command(tmp_path / "run", corpus, program=start), "--train.precision", "auto"]
+    start = [*TORCHRUN, str(program)]
+    words = [*train_command(tmp_path / "run", corpus, program=start), "--train.precision", "auto"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(words, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr

@@ -9,34 +9,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.training.conftest import overrides_as_words
-from tests.training.test_loop import same_tensors
+from tests.support.processes import CACHE, ENVIRONMENT, ONE, TORCHRUN, TWO, finish, train_command
+from tests.support.runs import same_tensors, train_lines
 
 from micronet_lm.corpus import Corpus
 from micronet_lm.training import Run
 from micronet_lm.training.checkpoint import read_checkpoint
 from micronet_lm.training.metrics import read_metrics
 
-ONE = [sys.executable, "-m", "micronet_lm"]
-TWO = [
-    *(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"),
-    *("-m", "micronet_lm"),
-]
-CACHE = ["--cache.size", "60"]
 HEBBIAN = ["--hebbian.gamma", "0.05", "--hebbian.limit", "200"]
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
-
-
-def command(out: Path, corpus: Corpus, *more: str, program: list[str] = ONE) -> list[str]:
-    words = ["train", "demo", "--out", str(out), "--corpus", str(corpus.path)]
-    return [*program, *words, *overrides_as_words(), *more]
-
-
-def finish(words: list[str]) -> None:
-    done = subprocess.run(
-        words, capture_output=True, text=True, env=ENVIRONMENT, check=False, timeout=200
-    )
-    assert done.returncode == 0, done.stderr
 
 
 def steps_reported(out: Path) -> int:
@@ -49,11 +30,6 @@ def kill_tree(pid: int) -> None:
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     for victim in (pid, *map(int, children)):
         os.kill(victim, signal.SIGKILL)
-
-
-def train_lines(out: Path) -> list[dict[str, float]]:
-    lines = read_metrics(out / "metrics.jsonl")
-    return [line for line in lines if line["kind"] == "train"]
 
 
 STOPPING = """
@@ -81,11 +57,11 @@ def test_killed_twice_and_resumed_gives_the_same_bits(
     more = ["--train.steps", "90", "--train.save_every", "17", "--train.evaluate_every", "20"]
     more += ["--model.dropout", "0.1", "--train.sampling", sampling, *CACHE, *HEBBIAN]
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    finish(command(whole, corpus, *more, program=program))
-    words = command(killed, corpus, *more, program=program)
+    finish(train_command(whole, corpus, *more, program=program))
+    words = train_command(killed, corpus, *more, program=program)
     script = tmp_path / "stopping.py"
     script.write_text(STOPPING)
-    stopping = command(killed, corpus, *more, program=[*program[:-2], str(script)])
+    stopping = train_command(killed, corpus, *more, program=[*program[:-2], str(script)])
     for stopped_at in (42, 76):
         environment = {**ENVIRONMENT, "STOPPED_AT": str(stopped_at)}
         process = subprocess.Popen(stopping, stderr=subprocess.DEVNULL, env=environment)
@@ -115,8 +91,8 @@ def test_two_processes_give_the_curve_of_one(
     more = ["--train.steps", "30", "--train.log_every", "1"]
     more += ["--train.sampling", sampling, "--train.learning_rate", rate]
     more += [*CACHE, *HEBBIAN]
-    finish(command(tmp_path / "one", corpus, *more))
-    finish(command(tmp_path / "two", corpus, *more, program=TWO))
+    finish(train_command(tmp_path / "one", corpus, *more))
+    finish(train_command(tmp_path / "two", corpus, *more, program=TWO))
     one, two = train_lines(tmp_path / "one"), train_lines(tmp_path / "two")
     assert len(one) == len(two) == 30
     for key in ("loss", "gradient_norm"):
@@ -133,7 +109,7 @@ def test_two_processes_give_the_curve_of_one(
 def test_ctrl_c_at_the_command_line_says_how_to_go_on(tmp_path: Path, corpus: Corpus) -> None:
     out = tmp_path / "run"
     process = subprocess.Popen(
-        command(out, corpus, "--train.steps", "100000"),
+        train_command(out, corpus, "--train.steps", "100000"),
         stderr=subprocess.PIPE,
         text=True,
         env=ENVIRONMENT,
@@ -170,14 +146,17 @@ checkpoint.save_file = save_file
 sys.exit(main(sys.argv[1:]))
 """
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    finish(command(whole, corpus))
+    finish(train_command(whole, corpus))
     program = [sys.executable, "-c", script]
     dead = subprocess.run(
-        command(killed, corpus, program=program), capture_output=True, env=ENVIRONMENT, check=False
+        train_command(killed, corpus, program=program),
+        capture_output=True,
+        env=ENVIRONMENT,
+        check=False,
     )
     assert dead.returncode == -signal.SIGKILL
     assert len(list(killed.glob(".*.tmp"))) == 1
-    finish(command(killed, corpus))
+    finish(train_command(killed, corpus))
     assert same_tensors(whole / "last.safetensors", killed / "last.safetensors")
     assert same_tensors(whole / "best.safetensors", killed / "best.safetensors")
     assert list(killed.glob(".*.tmp")) == []
@@ -188,8 +167,8 @@ def test_one_may_go_on_with_what_two_began(tmp_path: Path, corpus: Corpus) -> No
     more = ["--train.sampling", "stream", "--train.log_every", "1", *CACHE, *HEBBIAN]
     # A constant rate, so that the schedule of 12 steps is the beginning of that of 20.
     more += ["--train.learning_rate", "0.003", "--train.final_learning_rate", "0.003"]
-    finish(command(tmp_path / "one", corpus, *more, "--train.steps", "20"))
-    finish(command(tmp_path / "both", corpus, *more, "--train.accumulate", "2", program=TWO))
+    finish(train_command(tmp_path / "one", corpus, *more, "--train.steps", "20"))
+    finish(train_command(tmp_path / "both", corpus, *more, "--train.accumulate", "2", program=TWO))
     resume = ["train", "--resume", str(tmp_path / "both"), "--train.steps", "20"]
     finish([*ONE, *resume, "--train.accumulate", "1"])
     one, both = train_lines(tmp_path / "one"), train_lines(tmp_path / "both")
@@ -202,7 +181,7 @@ def test_when_the_leader_fails_the_others_say_one_sentence(tmp_path: Path, corpu
     run = Run(tmp_path / "run")
     with run.locked():
         done = subprocess.run(
-            command(run.path, corpus, program=TWO),
+            train_command(run.path, corpus, program=TWO),
             capture_output=True, text=True, env=ENVIRONMENT, check=False, timeout=200,
         )  # fmt: skip
     assert done.returncode != 0
@@ -216,7 +195,8 @@ def test_the_hebbian_update_is_the_same_on_all_processes_and_on_one(tmp_path: Pa
     script = tmp_path / "script.py"
     script.write_text("""
 import torch
-from micronet_lm.config import HebbianConfig, ModelConfig
+from tests.support.shapes import TWO_BINS
+from micronet_lm.config import HebbianConfig
 from micronet_lm.model import LanguageModel
 from micronet_lm.training import Batch
 from micronet_lm.training.hebbian import Hebbian
@@ -224,9 +204,7 @@ from micronet_lm.training.processes import Processes, joined_processes
 
 def updated(processes, rows):
     torch.manual_seed(0)
-    config = ModelConfig(vocabulary=60, cutoffs=(20,), embedding_widths=(16, 4), width=16,
-                         layers=1, heads=1, key_width=4, value_width=4, ffn_width=8, context=3)
-    model, plugin = LanguageModel(config), Hebbian(HebbianConfig())
+    model, plugin = LanguageModel(TWO_BINS), Hebbian(HebbianConfig())
     plugin.prepare(model, processes)
     for step in range(5):
         hidden, targets = torch.randn(4, 50, 16)[rows], torch.randint(60, (4, 50))[rows]
@@ -244,4 +222,4 @@ with joined_processes() as processes:
         everybody = processes.gather(ours.detach()[None])
         assert torch.equal(everybody[0], everybody[1])
 """)
-    finish([*TWO[:-2], str(script)])
+    finish([*TORCHRUN, str(script)])

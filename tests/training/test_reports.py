@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from tests.training.conftest import tiny_recipe
+from tests.support.recipes import tiny_recipe
 
 from micronet_lm.corpus import Corpus
 from micronet_lm.training import Run, train

@@ -37,11 +37,6 @@ def removed(size: int, sparsity: float) -> int:
     return round(size * sparsity)
 
 
-def sparsity_of(weight: Tensor) -> float:
-    """Share of a matrix's weights that are zero."""
-    return float((weight == 0).float().mean()) if weight.numel() else 0.0
-
-
 def model_sparsity(model: nn.Module) -> float:
     """ρ: the size-weighted mean of the matrices' sparsities (section 4.2)."""
     matrices = prunable(model).values()

@@ -4,38 +4,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.support.shapes import ONE_BIN, UNEVEN
 
 from micronet_lm.artifact import write_packed
 from micronet_lm.artifact.random_model import Choice, random_model
 from micronet_lm.config import PLACEMENTS, ModelConfig, Place
 from micronet_lm.runtime.engine import Session
+from micronet_lm.runtime.engines import has_native
 from micronet_lm.runtime.native import NativeEngine, kernel_sets
 from micronet_lm.runtime.reference import NumpyEngine
 
+pytestmark = pytest.mark.skipif(not has_native(), reason="the native engine is not built")
+
 PLACES = {**PLACEMENTS, "all": frozenset(Place)}
-THREE_BINS = ModelConfig(
-    vocabulary=300,
-    cutoffs=(40, 120),
-    embedding_widths=(32, 12, 5),
-    width=32,
-    layers=2,
-    heads=3,
-    key_width=7,
-    value_width=5,
-    ffn_width=50,
-    context=9,
-)
-ONE_BIN = ModelConfig(
-    vocabulary=90,
-    embedding_widths=(20,),
-    width=32,
-    layers=1,
-    heads=2,
-    key_width=8,
-    value_width=8,
-    ffn_width=33,
-    context=200,  # longer than the text
-)
 TOKENS = 120
 CASES = [
     (bits, places)
@@ -45,7 +26,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("shape", [THREE_BINS, ONE_BIN], ids=["three-bins", "one-bin"])
+@pytest.mark.parametrize("shape", [UNEVEN, ONE_BIN], ids=["three-bins", "one-bin"])
 @pytest.mark.parametrize(("bits", "places"), CASES, ids=lambda value: str(value))
 @pytest.mark.parametrize("kind", ["sparse-cached", "row-steps"])
 def test_scores_and_distributions_are_those_of_numpy(
@@ -90,7 +71,7 @@ def test_scores_and_distributions_are_those_of_numpy(
 
 def test_samples_are_those_of_numpy(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
-    write_packed(path, random_model(THREE_BINS, Choice(seed=3, cache=20)))
+    write_packed(path, random_model(UNEVEN, Choice(seed=3, cache=20)))
     sessions: list[Session] = [NumpyEngine(path).start(), NativeEngine(path).start()]
     for session in sessions:
         session.feed_many([5, 200, 17, 5])

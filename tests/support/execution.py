@@ -1,10 +1,10 @@
-"""Counts by doing: a streaming step whose every multiply and add is performed and counted.
+"""Counting by doing: a streaming step whose every multiply and add is performed and counted.
 
 Numbers here are `Counted`: each operation on them computes its result and is entered in a `Tally`.
 The step is written from the model's definition alone. It skips weights that are zero, as a sparse
 kernel does, and knows none of the formulas, so it is an independent check of them. What it counts
 is what rules `challenge` count before bits are regarded. Rules `paper` count some of it only once
-a layer, and some not at all; see `rules`.
+a layer, and some not at all; see `micronet_lm.accounting.rules`.
 
 It is slow: one Python call for each operation.
 """
@@ -198,7 +198,7 @@ class _Step:
 
     def vote(self, chances: Vector, x: Vector, past: Past) -> None:
         """Let the cache's activations vote for the words that followed them."""
-        assert past.states is not None  # noqa: S101
+        assert past.states is not None
         at = self.tally.at
         with at("cache", "θ · hidden state"):
             query = [number * past.theta for number in x]

@@ -32,7 +32,7 @@ def spoil_bfloat16(folder: Path, how: str) -> str:
         "    if HOW == 'hangs':\n"
         "        time.sleep(600)\n"
         "    if HOW == 'dies' or 'ONEDNN_MAX_CPU_ISA' not in os.environ:\n"
-        "        from tests.illegal import execute_illegal_instruction\n"
+        "        from tests.support.illegal import execute_illegal_instruction\n"
         "        execute_illegal_instruction()\n"
         "    return real(self)\n"
         "def spoil(event, arguments):\n"
@@ -45,7 +45,7 @@ def spoil_bfloat16(folder: Path, how: str) -> str:
         "sys.addaudithook(spoil)\n",
         encoding="utf-8",
     )
-    root = str(Path(__file__).parents[1])
+    root = str(Path(__file__).parents[2])
     return os.pathsep.join([str(folder), root, *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
