@@ -21,16 +21,21 @@ def execute_illegal_instruction(*_: object) -> None:
 def spoil_bfloat16(folder: Path, how: str) -> str:
     """Write a `sitecustomize` that spoils bfloat16 in every fork of a Python process.
 
-    `how` is `dies`, `hangs`, or `dies as AMX does`: not where ONEDNN_MAX_CPU_ISA is set. Return
-    what PYTHONPATH must be.
+    `how` is `dies`, `hangs`, `crawls` (after a first product) or `dies as AMX does`: not where
+    ONEDNN_MAX_CPU_ISA is set. Return what PYTHONPATH must be.
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "sitecustomize.py").write_text(
         "import os, sys, time\n"
         f"HOW = {how!r}\n"
+        "entered = 0\n"
         "def enter(self):\n"
-        "    if HOW == 'hangs':\n"
+        "    global entered\n"
+        "    entered += 1\n"
+        "    if HOW == 'hangs' or (HOW == 'crawls' and entered > 1):\n"
         "        time.sleep(600)\n"
+        "    if HOW == 'crawls':\n"
+        "        return real(self)\n"
         "    if HOW == 'dies' or 'ONEDNN_MAX_CPU_ISA' not in os.environ:\n"
         "        from tests.support.illegal import execute_illegal_instruction\n"
         "        execute_illegal_instruction()\n"

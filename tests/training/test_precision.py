@@ -158,6 +158,16 @@ def test_a_child_that_dies_or_hangs_means_fp32(
     assert not (tmp_path / "low" / "recipe.yaml").exists()
 
 
+def test_what_is_only_slow_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Emulated on a busy machine, a step takes longer than the trial: auto leaves it alone."""
+    monkeypatch.setenv("PYTHONPATH", spoil_bfloat16(tmp_path / "site", "crawls"))
+    monkeypatch.setattr(verdict, "TRIAL_SECONDS", 4.0)
+    found = machine_verdict()
+    assert [(trial.ended, trial.bfloat16) for trial in found.trials] == [(None, 4.0)] * 2
+    assert found.precision == "float32"
+    assert choose_products("bfloat16", CPU).precision == "bfloat16"  # who asks for it gets it
+
+
 def test_kernels_that_die_are_held_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on the processor whose AMX kernels end in SIGILL."""
     monkeypatch.setenv("PYTHONPATH", spoil_bfloat16(tmp_path / "site", "dies as AMX does"))

@@ -175,7 +175,7 @@ def survives_bfloat16() -> bool:
     if child == 0:
         try:
             torch.set_num_threads(1)
-            a, b = (torch.ones(256, 256, dtype=torch.bfloat16, requires_grad=True) for _ in "ab")
+            a, b = (torch.ones(128, 128, dtype=torch.bfloat16, requires_grad=True) for _ in "ab")
             (a @ b).sum().backward()
             os.write(writer, b"1")
         finally:
