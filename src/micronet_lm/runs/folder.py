@@ -1,0 +1,60 @@
+"""What a run's folder says of itself in small files: its recipe and what it was made from."""
+
+import json
+import os
+from pathlib import Path
+from typing import Literal
+
+import yaml
+
+from micronet_lm.config import Recipe, parse_recipe
+from micronet_lm.errors import ConfigError, RunError
+from micronet_lm.runs.files import BEST, CORPUS, LAST, RECIPE
+
+Which = Literal["best", "last"]
+"""Names one of a run's checkpoints."""
+
+
+def is_run(path: Path) -> bool:
+    """Return whether a folder is that of a run."""
+    return (path / RECIPE).is_file()
+
+
+def check_run(path: Path) -> None:
+    """Refuse a folder that is not that of a run."""
+    if not is_run(path):
+        raise RunError(f"{path} is not a run: it has no {RECIPE} ('micronet train' makes one)")
+
+
+def checkpoint_file(path: Path, which: Which) -> Path:
+    """Return the path of a run's checkpoint, which must be there."""
+    file = path / (BEST if which == "best" else LAST)
+    if not file.is_file():
+        saved = which == "best" and (path / LAST).is_file()
+        advice = "take --checkpoint last" if saved else "has the run saved a checkpoint yet?"
+        raise RunError(f"{file} does not exist; {advice}")
+    return file
+
+
+def run_recipe(path: Path) -> Recipe:
+    """Read a run's resolved recipe."""
+    file = path / RECIPE
+    try:
+        return parse_recipe(yaml.safe_load(file.read_text(encoding="utf-8")), origin="its recipe")
+    except (OSError, yaml.YAMLError, UnicodeDecodeError, TypeError, ConfigError) as error:
+        why = " ".join(str(error).split())
+        raise RunError(f"{file} is damaged ({why}); restore it") from None
+
+
+def run_corpus(path: Path) -> tuple[Path, str]:
+    """Return the path and fingerprint of a run's corpus."""
+    return run_input(path, CORPUS)
+
+
+def run_input(path: Path, name: str) -> tuple[Path, str]:
+    """Return the path and fingerprint of a run's input."""
+    try:
+        reference = json.loads((path / f"{name}.json").read_text("utf-8"))
+        return Path(os.path.normpath(path / reference["path"])), str(reference["fingerprint"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{path}/{name}.json cannot be read ({error}); restore it") from None
