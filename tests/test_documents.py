@@ -88,3 +88,13 @@ def test_the_glossary_has_each_term_once_and_keys_that_exist() -> None:
     keys = {key for pair in named for key in pair if key}
     assert len(keys) > 8
     assert keys - set(re.findall(r"^  --([a-z_.]+)", describe_keys(), re.MULTILINE)) == set()
+
+
+def test_architecture_is_short_and_its_table_of_changes_names_what_is_there() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert len(page.split()) < 2500
+    rows = page.split("## You want to change something")[1].split("\n## ")[0]
+    named = re.findall(r"`([a-z_0-9./*]+)`", rows)
+    assert len(named) > 20
+    homes = (ROOT, ROOT / "src" / "micronet_lm")
+    assert [name for name in named if not any(any(home.glob(name)) for home in homes)] == []
