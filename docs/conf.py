@@ -55,8 +55,10 @@ def code_spans(
 ) -> None:
     """Turn the `code spans` of docstrings, which are Markdown's, into those of reStructuredText.
 
-    Bars around a symbol, as in |φ|, are no substitution.
+    Bars around a symbol, as in |φ|, are no substitution; fields of named tuples have no docstring.
     """
+    if lines and lines[0].startswith("Alias for field number"):
+        lines.clear()
     text = re.sub(r"(?<!`)`([^`]+)`(?!`)(\w?)", _literal, "\n".join(lines))
     text = re.sub(r"\|(\w+)\|", r"\|\1\|", text)
     lines[:] = text.split("\n")
