@@ -99,3 +99,12 @@ def test_architecture_is_short_and_its_table_of_changes_names_what_is_there() ->
     assert len(named) > 20
     homes = (ROOT, ROOT / "src" / "micronet_lm")
     assert [name for name in named if not any(any(home.glob(name)) for home in homes)] == []
+
+
+def test_every_room_is_in_the_drawing() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    drawn = set(re.findall(r"[a-z]+", page.split("```\n┌")[1].split("```")[0]))
+    package = ROOT / "src" / "micronet_lm"
+    rooms = {path.parent.name for path in package.glob("*/__init__.py")}
+    rooms |= {path.stem for path in package.glob("[a-z]*.py")}
+    assert rooms - drawn == set()
