@@ -5,7 +5,7 @@ VENV   ?= $(if $(filter test-base,$(MAKECMDGOALS)),.venv-base,.venv)
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo demo-model test test-base check format native-test native-test-emulated fuzz benchmark clean
+.PHONY: help demo demo-model test test-base check format docs native-test native-test-emulated fuzz benchmark clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /	/' | expand -t 14
@@ -17,6 +17,7 @@ BASE  := $(VENV)/.base
 TRAIN := $(VENV)/.train
 TESTS := $(VENV)/.tests
 READY := $(VENV)/.ready
+SITE  := $(VENV)/.site
 
 $(BASE): pyproject.toml constraints.txt $(ENGINE)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -38,6 +39,10 @@ $(TESTS): $(BASE)
 $(READY): $(BASE)
 	$(PIP) "micronet-lm[train,dev]"
 	@$(BIN)/python -m compileall -q -j 2 $(VENV)/lib >/dev/null || true # in tests, its warnings would be errors
+	@touch $@
+
+$(SITE): $(READY)
+	$(PIP) "micronet-lm[docs]"
 	@touch $@
 
 demo: $(BASE)  ## a first prediction, then the whole pipeline on the embedded corpus, in minutes: runs/demo
@@ -67,6 +72,10 @@ check: $(READY)  ## formatter, linter, strict types, import order
 format: $(READY)  ## put the sources in order
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# The whole repository is the source, so that links between the pages work there and on the site.
+docs: $(SITE)  ## the documents as a site, warnings as errors, without the network: build/site/index.html
+	$(BIN)/python -m sphinx -W --keep-going -n -q -E -c docs -d build/site-doctrees . build/site
 
 # Under AddressSanitizer and UBSan, which choose how the compiler optimizes.
 CONFIGURE_TESTS := cmake -S native -DMICRONET_TESTS=ON -DMICRONET_FUZZ=ON -DMICRONET_SANITIZE=ON -DCMAKE_BUILD_TYPE=None

@@ -1,10 +1,15 @@
 """What the pages point at is there for everyone who gets the repository."""
 
 import re
+import runpy
 import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
+
+import micronet_lm
+from micronet_lm.config import describe_keys
 
 ROOT = Path(__file__).parents[1]
 
@@ -35,3 +40,71 @@ def test_every_link_and_image_leads_to_a_file_of_the_repository() -> None:
         if (page.parent / target).resolve() not in there
     ]
     assert not broken
+
+
+def table(page: str) -> list[list[str]]:
+    """Cells of the page's first table, without its head and without bold type."""
+    rows = [line for line in (ROOT / page).read_text("utf-8").splitlines() if line.startswith("|")]
+    return [[cell.strip(" *") for cell in row.strip("|").split("|")] for row in rows[2:]]
+
+
+def test_the_picture_and_the_table_of_readme_have_the_measured_numbers() -> None:
+    picture = runpy.run_path(str(ROOT / "docs" / "pictures" / "pipeline.py"))
+    measured = picture["stages"](picture["PAGE"].read_text(encoding="utf-8"))
+    assert len(measured) == 6
+    assert picture["PICTURE"].read_text(encoding="utf-8") == picture["draw"](measured)
+
+    rows = [row[1:] for row in table("README.md")][: len(measured)]
+    assert rows == [
+        [stage.test, f"{stage.storage:,}", f"{stage.operations:,}", f"{stage.size:,}"]
+        for stage in measured
+    ]
+
+
+def test_one_version() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == micronet_lm.__version__
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    released = re.findall(r"^## \[(\d.*)\] - (.*)$", changes, flags=re.MULTILINE)
+    assert released[0] == (micronet_lm.__version__, str(citation["date-released"]))
+
+
+def test_the_changelog_keeps_its_order() -> None:
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    order = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]
+    for section in changes.split("\n## ")[1:]:
+        kinds = [order.index(kind) for kind in re.findall(r"^### (.*)$", section, re.MULTILINE)]
+        assert kinds
+        assert kinds == sorted(set(kinds))
+
+
+def test_the_glossary_has_each_term_once_and_keys_that_exist() -> None:
+    page = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    heads = re.findall(r"^- (\*\*.*?\*\*[^:]*): ", page, flags=re.MULTILINE)
+    terms = [term for head in heads for term in re.findall(r"\*\*(.*?)\*\*", head)]
+    assert len(terms) > 50
+    assert len(terms) == len(set(terms))
+    named = re.findall(r"keys? `([a-z_.]+)`(?: and `([a-z_.]+)`)?", " ".join(page.split()))
+    keys = {key for pair in named for key in pair if key}
+    assert len(keys) > 8
+    assert keys - set(re.findall(r"^  --([a-z_.]+)", describe_keys(), re.MULTILINE)) == set()
+
+
+def test_architecture_is_short_and_its_table_of_changes_names_what_is_there() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    words = [word for word in page.split() if any(map(str.isalpha, word))]  # no drawn lines
+    assert len(words) < 2500
+    rows = page.split("## You want to change something")[1].split("\n## ")[0]
+    named = re.findall(r"`([a-z_0-9./*]+)`", rows)
+    assert len(named) > 20
+    homes = (ROOT, ROOT / "src" / "micronet_lm")
+    assert [name for name in named if not any(any(home.glob(name)) for home in homes)] == []
+
+
+def test_every_room_is_in_the_drawing() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    drawn = set(re.findall(r"[a-z]+", page.split("```\n┌")[1].split("```")[0]))
+    package = ROOT / "src" / "micronet_lm"
+    rooms = {path.parent.name for path in package.glob("*/__init__.py")}
+    rooms |= {path.stem for path in package.glob("[a-z]*.py")}
+    assert rooms - drawn == set()

@@ -1,7 +1,15 @@
-"""What README says works: its commands and its Python are run, on smaller work."""
+"""What README and the tutorial say works: their commands and their Python are run.
 
+The tutorial's commands run on smaller work. Those of README run as they are, in a shell, and print
+what README shows: the same words, and numbers where it has numbers.
+"""
+
+import os
 import re
 import shlex
+import subprocess
+import sysconfig
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,7 +20,8 @@ from micronet_lm.corpus import Corpus
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-# What a test cannot wait for is made smaller; the words of README stay in front.
+TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+# What a test cannot wait for is made smaller; the words of the page stay in front.
 SHORT = ["--train.steps", "2", "--train.warmup", "1", "--train.evaluate_every", "2"]
 SMALLER = {
     "run": [
@@ -37,23 +46,106 @@ SMALLER = {
 
 
 OF_WIKITEXT_2 = ("wikitext-2", "data/wikitext-2", "runs/small", "runs/cache")
-"""How words begin that name WikiText-2, or a run that README trains on it."""
+"""How words begin that name WikiText-2, or a run that the tutorial trains on it."""
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+def blocks(language: str, page: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page, flags=re.DOTALL)
 
 
 def commands() -> list[list[str]]:
-    lines = "".join(blocks("sh")).replace("\\\n", " ").splitlines()
+    """The commands of both pages that show no output; README's other ones have their own test."""
+    lines = "".join(blocks("sh", README + TUTORIAL)).replace("\\\n", " ").splitlines()
     return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("micronet ")]
 
 
+def shown() -> list[tuple[str, list[str]]]:
+    """README's commands and the lines that it shows under each."""
+    found: list[tuple[str, list[str]]] = []
+    for line in "".join(blocks("console", README)).splitlines():
+        if line.startswith("$ "):
+            found.append((line[2:], []))
+        elif line:  # an empty one parts two commands
+            found[-1][1].append(line)
+    return found
+
+
+def without_digits(lines: list[str]) -> list[str]:
+    """Lines as their words, every number as 0: machines differ in last digits."""
+    return [re.sub(r"\d[\d.,]*\d|\d", "0", " ".join(line.split())) for line in lines]
+
+
+def assert_prints(printed: list[str], page: list[str]) -> None:
+    """Check that the lines of the page follow each other; `...` stands for lines left out."""
+    printed, rest = without_digits(printed), [*page, ""]
+    at = 0
+    for line, after in pairwise(without_digits(rest)):
+        if line == "...":
+            at = printed.index(after, at) if after else len(printed)
+        else:
+            assert printed[at] == line
+            at += 1
+    assert at == len(printed)
+
+
+def test_readme_is_a_front_door() -> None:
+    assert len(README.splitlines()) <= 120
+    assert [command.split("micronet ")[1].split()[0] for command, _ in shown()] == [
+        "predict",
+        "generate",
+        "score",
+        "inspect",
+        "account",
+    ]
+
+
+@pytest.mark.parametrize(("command", "page"), shown())
+def test_readme_shows_what_is_printed(command: str, page: list[str], tmp_path: Path) -> None:
+    (tmp_path / "src").symlink_to(ROOT / "src")
+    scripts = sysconfig.get_path("scripts")
+    done = subprocess.run(
+        ["sh", "-c", command],
+        cwd=tmp_path,
+        env=os.environ | {"PATH": f"{scripts}:{os.environ['PATH']}", "COLUMNS": "80"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert_prints(done.stdout.rstrip("\n").splitlines(), page)
+
+
+def test_readme_shows_what_its_python_prints(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    (python,) = blocks("python", README)
+    (text,) = blocks("text", README)
+    exec(compile(python, "README.md", "exec"), {})  # noqa: S102
+    assert_prints(capsys.readouterr().out.splitlines(), text.splitlines())
+
+
+@pytest.mark.parametrize("page", [["0 dogs"], ["1 cat", "2 dogs", "3"], ["...", "a bird", "..."]])
+def test_other_output_than_the_one_shown_is_found(page: list[str]) -> None:
+    with pytest.raises((AssertionError, IndexError, ValueError)):
+        assert_prints(["1 cat", "2 dogs"], page)
+    assert_prints(["1 cat", "2 dogs"], ["...", "7 dogs"])
+
+
 def test_the_first_commands_are_in_the_makefile() -> None:
-    first = blocks("sh")[0].splitlines()
+    first = blocks("sh", README)[0].splitlines()
     assert [line.split("#")[0].strip() for line in first] == ["make demo", "make test"]
     targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), flags=re.MULTILINE)
-    assert {"demo", "test"} <= set(targets)
+    assert {"demo", "test", "docs"} <= set(targets)
+
+
+def test_every_verb_is_in_the_tutorial(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    verbs = set(re.findall(r"^    ([a-z][a-z-]+)(?: |$)", capsys.readouterr().out, re.MULTILINE))
+    assert len(verbs) > 15
+    used = {words[0] for words in commands()}
+    assert verbs - used == {"doctor"}  # its output is a machine's; docs/machines.md shows it
 
 
 @pytest.mark.needs_torch
@@ -61,7 +153,7 @@ def test_every_command_and_the_python(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     archive = wikitext_2_archive()
-    (tmp_path / "README.md").write_text(README * 30, encoding="utf-8")
+    (tmp_path / "README.md").write_text(README * 40, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     whole = Corpus.split
     monkeypatch.setattr(
@@ -85,8 +177,8 @@ def test_every_command_and_the_python(
         ran.append(words[0])
     assert {"corpus", "presets", "train", "soft-labels", "distill"} <= set(ran)
     capsys.readouterr()
-    (python,) = blocks("python")
-    exec(compile(python, "README.md", "exec"), {})  # noqa: S102
+    (python,) = blocks("python", TUTORIAL)
+    exec(compile(python, "tutorial.md", "exec"), {})  # noqa: S102
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 6
     assert float(lines[0]) > 1
