@@ -6,10 +6,16 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
+from tests.support.illegal import execute_illegal_instruction
 from tests.support.processes import ENVIRONMENT
 from tests.support.runs import same_tensors
+
+from micronet_lm.pipeline import Stage, Workspace
+from micronet_lm.pipeline.pool import _perform
 
 Start = Callable[..., "subprocess.Popen[str]"]
 PRECISION = ["--teacher.train.precision", "float32"]
@@ -124,6 +130,21 @@ def test_a_stage_dies_with_its_parent(started: Start, tmp_path: Path) -> None:
             return  # dead; who adopted it has not looked yet
         time.sleep(0.1)
     pytest.fail("the stage outlived its parent")
+
+
+def test_a_job_of_the_pool_that_dies_is_named_too(tmp_path: Path) -> None:
+    """submitit alone would say only that there is no output."""
+
+    def work(here: Path, inputs: object) -> dict[str, Any]:
+        execute_illegal_instruction()
+        return {}
+
+    stage = Stage(name="student", folder="student", settings={}, work=work)
+    threads = torch.get_num_threads()
+    said = _perform(Workspace(tmp_path, shared=True), stage, threads)
+    assert said is not None
+    assert said.startswith("stage student was ended by SIGILL; ")
+    assert "try --train.precision float32" in said
 
 
 def wait_for(place: Path) -> None:
