@@ -14,9 +14,11 @@ from tests.support.recipes import tiny_recipe
 from tests.support.runs import same_tensors, train_lines
 
 from micronet_lm.cli.main import main
-from micronet_lm.compression import quantization_sweep, quantized_run, write_soft_labels
+from micronet_lm.compression import write_soft_labels
 from micronet_lm.compression.magnitude import model_sparsity, prunable
-from micronet_lm.compression.quantized_run import quantize, quantized_recipe
+from micronet_lm.compression.quantization import run as quantized_run
+from micronet_lm.compression.quantization import sweep as quantization_sweep
+from micronet_lm.compression.quantization.run import quantize, quantized_recipe
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import ConfigError
 from micronet_lm.training import Run, evaluate, perplexity, train

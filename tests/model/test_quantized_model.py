@@ -9,7 +9,7 @@ from tests.support.reference_arithmetic import Reference
 from tests.support.shapes import PROJECTED
 from torch import Tensor
 
-from micronet_lm.compression.calibration import calibrate
+from micronet_lm.compression.quantization.calibration import calibrate
 from micronet_lm.config import CacheConfig, Place, QuantizeConfig
 from micronet_lm.layout import widths
 from micronet_lm.model import LanguageModel

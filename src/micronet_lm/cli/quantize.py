@@ -13,7 +13,7 @@ from micronet_lm.config import load_recipe, merge_recipe
 from micronet_lm.errors import UsageError
 
 if TYPE_CHECKING:
-    from micronet_lm.compression.quantization_sweep import Measured
+    from micronet_lm.compression.quantization.sweep import Measured
     from micronet_lm.compression.softlabels import SoftLabels
     from micronet_lm.training import Run
 
@@ -110,7 +110,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.sweep is not None:
         return _sweep(arguments, changes)
 
-    from micronet_lm.compression.quantized_run import quantize, quantized_recipe
+    from micronet_lm.compression.quantization.run import quantize, quantized_recipe
     from micronet_lm.training import Run
 
     source, run = Run.open(arguments.target), Run(arguments.out)
@@ -144,7 +144,7 @@ def _changes(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _go_on(arguments: argparse.Namespace) -> int:
-    from micronet_lm.compression.quantized_run import quantize
+    from micronet_lm.compression.quantization.run import quantize
     from micronet_lm.training import Run
 
     run = Run.open(arguments.resume)
@@ -157,7 +157,7 @@ def _go_on(arguments: argparse.Namespace) -> int:
 
 
 def _sweep(arguments: argparse.Namespace, changes: dict[str, Any]) -> int:
-    from micronet_lm.compression.quantization_sweep import METHODS, Menu, as_json, sweep, table
+    from micronet_lm.compression.quantization.sweep import METHODS, Menu, as_json, sweep, table
     from micronet_lm.training import Run
 
     try:

@@ -22,6 +22,8 @@ from micronet_lm.training import Batch, Input, Loss, Outcome, Run, train
 class Distillation:
     """The objective: both losses from one look at the student's distribution."""
 
+    handles = frozenset({"distill"})
+
     def __init__(self, labels: SoftLabels, config: DistillConfig, steps: int) -> None:
         labels.check_recipe(config)
         self._labels, self._config, self._steps = labels, config, steps

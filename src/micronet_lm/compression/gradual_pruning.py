@@ -27,6 +27,7 @@ class GradualPruning(Plugin):
     """Prunes every matrix from its initial to its final sparsity while the model is trained."""
 
     name = "pruning"
+    handles = frozenset({"prune"})
 
     def __init__(
         self,

@@ -6,19 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from micronet_lm.compression.allocation import Allocation, by_slope, by_threshold, uniform
-from micronet_lm.compression.distillation import Distillation
 from micronet_lm.compression.gradual_pruning import GradualPruning, prune_once
 from micronet_lm.compression.magnitude import prunable
 from micronet_lm.compression.sensitivity import load_sensitivity
 from micronet_lm.compression.softlabels import SoftLabels
-from micronet_lm.compression.sources import hebbian_counters, source_input
+from micronet_lm.compression.sources import train_on
 from micronet_lm.config import PruneConfig, Recipe
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import ConfigError, RunError
 from micronet_lm.files import write_text
 from micronet_lm.model import LanguageModel
 from micronet_lm.runs.files import PRUNING
-from micronet_lm.training import Input, Outcome, Run, evaluate, next_word_loss, train
+from micronet_lm.training import Outcome, Run, evaluate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,34 +98,26 @@ def prune(
     config = recipe.prune
     if config is None:
         raise ConfigError("the recipe has no section prune; name one of its keys to switch it on")
-    inputs: dict[str, Input] = {}
-    if source is not None:
-        inputs["source"] = source_input(source)
-    if plan is None:
-        plan = Plan.load(run.path / PRUNING)
-    objective: Any = next_word_loss
     if recipe.distill is not None:
         if labels is None:
             raise ConfigError("the recipe has a section distill: name soft labels with --labels")
         labels.check_corpus(corpus)
-        objective = Distillation(labels, recipe.distill, recipe.train.steps)
-        inputs["labels"] = Input(path=labels.path, fingerprint=labels.fingerprint)
+    whole = plan or Plan.load(run.path / PRUNING)
     plugin = GradualPruning(
-        plan.initial.sparsities,
-        plan.final.sparsities,
+        whole.initial.sparsities,
+        whole.final.sparsities,
         steps=config.steps or recipe.train.steps,
         every=config.every,
-        record=lambda: write_text(run.path / PRUNING, json.dumps(plan.as_json(), indent=1) + "\n"),
+        record=lambda: write_text(run.path / PRUNING, json.dumps(whole.as_json(), indent=1) + "\n"),
     )
-    return train(
+    return train_on(
         run,
         recipe,
         corpus,
+        plugin=plugin,
         model=None if source is None else source.model(),
-        objective=objective,
-        plugins=[plugin],
-        inputs=inputs,
-        inherited=hebbian_counters(source, corpus) if source and recipe.hebbian else None,
+        source=source,
+        labels=labels if recipe.distill else None,
         amend=amend,
         quiet=quiet,
     )

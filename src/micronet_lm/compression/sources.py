@@ -1,4 +1,4 @@
-"""What a run that begins with another run's model takes over from it."""
+"""Training on from another run's model: what is taken over from it, and the call of the loop."""
 
 import hashlib
 from collections.abc import Mapping
@@ -7,10 +7,56 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from micronet_lm.compression.distillation import Distillation
+from micronet_lm.compression.softlabels import SoftLabels
+from micronet_lm.config import Recipe
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import RunError
-from micronet_lm.training import Input, Run
+from micronet_lm.model import LanguageModel
+from micronet_lm.training import Input, Objective, Outcome, Plugin, Run, next_word_loss, train
 from micronet_lm.training.checkpoint import read_checkpoint
+
+
+def train_on(
+    run: Run,
+    recipe: Recipe,
+    corpus: Corpus,
+    *,
+    plugin: Plugin,
+    model: LanguageModel | None,
+    source: Run | None,
+    labels: SoftLabels | None,
+    amend: bool = False,
+    quiet: bool = False,
+) -> Outcome:
+    """Train `model`, which was made from `source`, in the one loop with one plug-in.
+
+    A run that resumes needs neither model nor source. With `labels` the recipe's distillation is
+    on. The word counters of a Hebbian update continue where the source's ended.
+    """
+    objective: Objective = next_word_loss
+    if recipe.distill is not None and labels is not None:
+        objective = Distillation(labels, recipe.distill, recipe.train.steps)
+    return train(
+        run,
+        recipe,
+        corpus,
+        model=model,
+        objective=objective,
+        plugins=[plugin],
+        inputs=inputs_of(source, labels),
+        inherited=hebbian_counters(source, corpus) if source and recipe.hebbian else None,
+        amend=amend,
+        quiet=quiet,
+    )
+
+
+def inputs_of(source: Run | None, labels: SoftLabels | None) -> dict[str, Input]:
+    """Return what such a run is made of besides the corpus."""
+    inputs = {} if source is None else {"source": source_input(source)}
+    if labels is not None:
+        inputs["labels"] = Input(path=labels.path, fingerprint=labels.fingerprint)
+    return inputs
 
 
 def source_input(source: Run) -> Input:

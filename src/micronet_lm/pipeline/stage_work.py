@@ -22,7 +22,7 @@ from micronet_lm.compression import (
     write_soft_labels,
 )
 from micronet_lm.compression.pruned_run import make_plan, prune
-from micronet_lm.compression.quantized_run import quantize, quantized_recipe
+from micronet_lm.compression.quantization.run import quantize, quantized_recipe
 from micronet_lm.compression.sensitivity import analyse_run
 from micronet_lm.config import CorpusConfig, DistillConfig, Recipe
 from micronet_lm.corpus import Corpus

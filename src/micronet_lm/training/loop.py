@@ -12,7 +12,6 @@ from torch import Tensor
 
 from micronet_lm.config import Recipe, TrainConfig
 from micronet_lm.corpus import Corpus
-from micronet_lm.errors import ConfigError
 from micronet_lm.machine import processor_name
 from micronet_lm.model import LanguageModel
 from micronet_lm.training.evaluation import perplexity
@@ -20,7 +19,7 @@ from micronet_lm.training.hebbian import Hebbian
 from micronet_lm.training.interruption import Interruption, deferred_interruption
 from micronet_lm.training.memory import keep_freed_memory
 from micronet_lm.training.metrics import Metrics
-from micronet_lm.training.plugins import Objective, Plugin, next_word_loss
+from micronet_lm.training.plugins import Objective, Plugin, check_handled, next_word_loss
 from micronet_lm.training.precision import agree_on_products
 from micronet_lm.training.processes import Processes, joined_processes
 from micronet_lm.training.progress_line import ProgressLine
@@ -71,21 +70,7 @@ def train(
     way may differ. Ctrl-C saves and returns an unfinished outcome. Under `torchrun` every process
     calls this and gets the same outcome.
     """
-    if recipe.distill and objective is next_word_loss:
-        raise ConfigError(
-            "the recipe has a section distill, which needs a teacher's soft labels: "
-            "micronet distill RECIPE --labels DIR --out RUN"
-        )
-    if recipe.prune and not plugins:
-        raise ConfigError(
-            "the recipe has a section prune, which needs a trained run: "
-            "micronet prune RUN --out DIR"
-        )
-    if recipe.quantize and not any(plugin.quantizes for plugin in plugins):
-        raise ConfigError(
-            "the recipe has a section quantize: a quantized model is trained no further, and one "
-            "is made from a trained run: micronet quantize RUN --out DIR"
-        )
+    check_handled(recipe, objective, plugins)
     make_deterministic()
     keep_freed_memory()
     with (

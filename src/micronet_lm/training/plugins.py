@@ -1,11 +1,13 @@
 """What a technique may add to the one training loop: another loss, or an act after each step."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from torch import Tensor
 
+from micronet_lm.config import Recipe
+from micronet_lm.errors import ConfigError
 from micronet_lm.model import LanguageModel, Memory
 from micronet_lm.training.processes import Processes
 
@@ -78,8 +80,8 @@ class Plugin:
     name = "plugin"
     """Names the plug-in's tensors in checkpoints."""
 
-    quantizes = False
-    """Whether it takes care of a quantized model while that is trained."""
+    handles: frozenset[str] = frozenset()
+    """Sections of a recipe that it carries out; an objective may have the same attribute."""
 
     def prepare(self, model: LanguageModel, processes: Processes) -> None:
         """Act on the new model; parameters added to it here are trained and saved with it."""
@@ -107,3 +109,25 @@ class Plugin:
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
         """Take back what `tensors` gave."""
+
+
+NEEDS = {
+    "distill": (
+        "which needs a teacher's soft labels: micronet distill RECIPE --labels DIR --out RUN"
+    ),
+    "prune": "which needs a trained run: micronet prune RUN --out DIR",
+    "quantize": (
+        "which needs a trained run, and a quantized model is trained no further: micronet quantize "
+        "RUN --out DIR"
+    ),
+}
+"""Sections of a recipe that plain training does not carry out, and what each needs."""
+
+
+def check_handled(recipe: Recipe, objective: Objective, plugins: Sequence[Plugin]) -> None:
+    """Refuse a recipe with a section that neither the objective nor a plug-in handles."""
+    handled: set[str] = set(getattr(objective, "handles", ()))
+    handled |= {section for plugin in plugins for section in plugin.handles}
+    for section, need in NEEDS.items():
+        if getattr(recipe, section) is not None and section not in handled:
+            raise ConfigError(f"the recipe has a section {section}, {need}")

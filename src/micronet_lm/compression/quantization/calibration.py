@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from micronet_lm.compression.ranges import RangeTracker
+from micronet_lm.compression.quantization.ranges import RangeTracker
 from micronet_lm.config import Place, QuantizeConfig
 from micronet_lm.model import LanguageModel
 from micronet_lm.model.quantizers import ActivationQuantizers, Quantizers, WeightQuantizer

@@ -16,14 +16,9 @@ from typing import Any
 from micronet_lm.accounting import challenge, count, examine
 from micronet_lm.accounting.run_target import counted_shares
 from micronet_lm.compression.divergence import mean_divergence
-from micronet_lm.compression.quantized_run import (
-    check_quantizable,
-    inputs_of,
-    quantize,
-    quantized_recipe,
-)
+from micronet_lm.compression.quantization.run import check_quantizable, quantize, quantized_recipe
 from micronet_lm.compression.softlabels import SoftLabels
-from micronet_lm.compression.sources import file_fingerprint
+from micronet_lm.compression.sources import file_fingerprint, inputs_of
 from micronet_lm.config import Recipe
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import UsageError

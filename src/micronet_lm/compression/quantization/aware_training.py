@@ -12,7 +12,7 @@ from torch import Tensor
 
 from micronet_lm.compression.gradual_pruning import apply_masks
 from micronet_lm.compression.magnitude import prunable
-from micronet_lm.compression.ranges import RangeTracker
+from micronet_lm.compression.quantization.ranges import RangeTracker
 from micronet_lm.config import QuantizeConfig
 from micronet_lm.errors import ConfigError
 from micronet_lm.model import LanguageModel
@@ -25,7 +25,7 @@ class QuantizationAware(Plugin):
     """Keeps a quantized model's scales, its pruned zeros and its cache's parameters."""
 
     name = "quantization"
-    quantizes = True
+    handles = frozenset({"quantize"})
 
     def __init__(self, config: QuantizeConfig) -> None:
         self._config = config

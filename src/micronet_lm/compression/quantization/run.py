@@ -5,17 +5,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from micronet_lm.compression.calibration import calibrate
-from micronet_lm.compression.distillation import Distillation
-from micronet_lm.compression.quantization import QuantizationAware
+from micronet_lm.compression.quantization.aware_training import QuantizationAware
+from micronet_lm.compression.quantization.calibration import calibrate
 from micronet_lm.compression.softlabels import SoftLabels
-from micronet_lm.compression.sources import hebbian_counters, source_input
+from micronet_lm.compression.sources import inputs_of, train_on
 from micronet_lm.config import Recipe, merge_recipe
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import ConfigError, RunError
 from micronet_lm.model import LanguageModel
 from micronet_lm.progress import bar
-from micronet_lm.training import Input, Outcome, Run, evaluate, next_word_loss, train
+from micronet_lm.training import Outcome, Run, evaluate
 from micronet_lm.training.schemes import scheme_of
 
 
@@ -66,23 +65,18 @@ def quantize(
         if source is None:
             raise RunError(f"{run.path} is calibrated only: there is nothing to go on with")
         return _calibrate_only(run, recipe, corpus, source)
-    inputs = inputs_of(source, labels)
-    objective: Any = next_word_loss
-    if recipe.distill is not None and labels is not None:
-        objective = Distillation(labels, recipe.distill, recipe.train.steps)
     model = None
     if source is not None and not run.last.is_file():
-        run.check(recipe, corpus, inputs, amend=amend)
+        run.check(recipe, corpus, inputs_of(source, labels), amend=amend)
         model = calibrated_model(source, recipe, corpus)
-    return train(
+    return train_on(
         run,
         recipe,
         corpus,
+        plugin=QuantizationAware(config),
         model=model,
-        objective=objective,
-        plugins=[QuantizationAware(config)],
-        inputs=inputs,
-        inherited=hebbian_counters(source, corpus) if source and recipe.hebbian else None,
+        source=source,
+        labels=labels,
         amend=amend,
         quiet=quiet,
     )
@@ -116,14 +110,6 @@ def check_quantizable(recipe: Recipe, corpus: Corpus, labels: SoftLabels | None)
         )
     labels.check_corpus(corpus)
     labels.check_recipe(recipe.distill)
-
-
-def inputs_of(source: Run | None, labels: SoftLabels | None) -> dict[str, Input]:
-    """What a quantized run is made of beside the corpus."""
-    inputs = {} if source is None else {"source": source_input(source)}
-    if labels is not None:
-        inputs["labels"] = Input(path=labels.path, fingerprint=labels.fingerprint)
-    return inputs
 
 
 def calibrated_model(source: Run, recipe: Recipe, corpus: Corpus) -> LanguageModel:
