@@ -2,7 +2,6 @@
 
 import argparse
 import difflib
-import json
 from fractions import Fraction
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from micronet_lm.artifact.card import card_shares
 from micronet_lm.artifact.packed_target import target_of
 from micronet_lm.artifact.packing import corpus_of_run
 from micronet_lm.cli.account_tables import print_account, print_formulas
+from micronet_lm.cli.output import print_json
 from micronet_lm.cli.parsers import Noted, add_parser, refuse_options
 from micronet_lm.config import FULL, PLACEMENTS, Recipe, load_recipe, merge_recipe, preset_names
 from micronet_lm.corpus import Corpus
@@ -128,7 +128,7 @@ def _run(arguments: argparse.Namespace) -> int:
         if not arguments.formulas:
             raise UsageError("say what to count: micronet account TARGET")
         if arguments.json:
-            print(json.dumps({"formulas": formulas_as_json()}))  # noqa: T201
+            print_json({"formulas": formulas_as_json()})
         else:
             print_formulas()
         return 0
@@ -141,7 +141,7 @@ def _run(arguments: argparse.Namespace) -> int:
         plot(account, arguments.plot)
     if arguments.json:
         more = {"formulas": formulas_as_json()} if arguments.formulas else {}
-        print(json.dumps({**as_json(account), **more}))  # noqa: T201
+        print_json({**as_json(account), **more})
         return 0
     print_account(account, details=arguments.details)
     if arguments.formulas:

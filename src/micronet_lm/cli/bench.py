@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from micronet_lm.cli.output import print_json
 from micronet_lm.cli.packed import DEFAULT, add_engine, add_threads, check_count, opened
 from micronet_lm.cli.parsers import add_parser
 from micronet_lm.errors import UsageError
@@ -99,7 +100,7 @@ def _run(arguments: argparse.Namespace) -> int:
         "microseconds_per_token": {name: 1e6 / speed for name, speed in found.items()},
     }
     if arguments.json:
-        print(json.dumps(report))  # noqa: T201
+        print_json(report)
         return 0
     table = Table(box=None, header_style="bold", title=f"{arguments.model}, {report['engine']}")
     for column in ("", "tokens/s", "µs/token"):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from micronet_lm.cli.output import print_text
 from micronet_lm.errors import RunError, UsageError
 from micronet_lm.files import write_text
 from micronet_lm.progress import bar
@@ -57,8 +58,8 @@ def print_cache_figure(data: dict[str, Any], stem: Path) -> None:
     """Say what the figure shows, in numbers."""
     for number, difference in enumerate(data["differences"]):
         total = difference["cumulative"][-1] + data["new_words"][number]
-        print(f"{difference['name']} - {difference['reference']}: {total:+.4f} nats a token")  # noqa: T201
-    print(f"Written: {stem}.png, {stem}.json")  # noqa: T201
+        print_text(f"{difference['name']} - {difference['reference']}: {total:+.4f} nats a token")
+    print_text(f"Written: {stem}.png, {stem}.json")
 
 
 def _names(runs: "list[Run]") -> list[str]:

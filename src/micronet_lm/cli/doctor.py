@@ -1,13 +1,13 @@
 """`micronet doctor`: what this installation is, and what works on this machine."""
 
 import argparse
-import json
 import sys
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from micronet_lm.cli.output import print_json
 from micronet_lm.cli.parsers import add_parser
 from micronet_lm.errors import MicronetError
 
@@ -48,7 +48,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if sys.stderr.isatty():
         sys.stderr.write("\x1b[2K")
     if arguments.json:
-        print(json.dumps(found))  # noqa: T201
+        print_json(found)
     else:
         table = Table.grid(padding=(0, 2))
         for name, text in described(found):

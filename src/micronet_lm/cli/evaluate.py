@@ -1,7 +1,6 @@
 """`micronet evaluate`: the perplexity of a run's model or of a packed file."""
 
 import argparse
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from micronet_lm.cli.evaluate_packed import evaluate_packed
+from micronet_lm.cli.output import print_json
 from micronet_lm.cli.packed import add_engine, add_threads, unknown_sentence
 from micronet_lm.cli.parsers import Noted, add_checkpoint, add_parser, refuse_options
 from micronet_lm.config import merge_recipe
@@ -72,7 +72,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.target.is_file() or arguments.target.suffix == ".safetensors":
         evaluation, report = evaluate_packed(arguments)
         if arguments.json:
-            print(json.dumps({**report, **evaluation.as_json()}))  # noqa: T201
+            print_json({**report, **evaluation.as_json()})
         else:
             text = report["text"] or f"{report['split']} split"
             _print_table(evaluation, f"{report['model']} ({report['engine']}), {text}")
@@ -112,7 +112,7 @@ def _run(arguments: argparse.Namespace) -> int:
             "cache": cache,
             **result.as_json(),
         }
-        print(json.dumps(report))  # noqa: T201
+        print_json(report)
         return 0
     _print_table(result, f"{run.path}, {arguments.split} split")
     _print_sentence(result, f"{model.parameter_count():,} parameters, ")

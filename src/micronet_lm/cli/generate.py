@@ -1,9 +1,9 @@
 """`micronet generate`: text that a packed model writes."""
 
 import argparse
-import json
 import sys
 
+from micronet_lm.cli.output import print_json
 from micronet_lm.cli.packed import add_model, check_count, opened, warn_of_unknown_words
 from micronet_lm.cli.parsers import add_parser
 from micronet_lm.cli.terminal import harmless
@@ -92,7 +92,7 @@ def _run(arguments: argparse.Namespace) -> int:
             "text": lm.join([*tokens, *written]),
             "seed": arguments.seed,
         }
-        print(json.dumps(report))  # noqa: T201
+        print_json(report)
         return 0
     shown = lm.join(tokens)
     sys.stdout.write(shown)

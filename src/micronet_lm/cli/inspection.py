@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
+from micronet_lm.cli.output import print_json
 from micronet_lm.cli.parsers import add_checkpoint, add_parser, refuse_options
 from micronet_lm.cli.terminal import harmless
 from micronet_lm.errors import ArtifactError
@@ -82,7 +83,7 @@ def _run(arguments: argparse.Namespace) -> int:
         "card": dict(model.card),
     }
     if arguments.json:
-        print(json.dumps(report))  # noqa: T201
+        print_json(report)
         return 0
     console = Console(highlight=False, soft_wrap=True)
     _print_card(console, report)

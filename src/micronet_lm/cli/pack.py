@@ -1,7 +1,6 @@
 """`micronet pack`: one small file of a run."""
 
 import argparse
-import json
 import tempfile
 import time
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
+from micronet_lm.cli.output import print_json
 from micronet_lm.cli.packed import DEFAULT, add_engine, opened
 from micronet_lm.cli.parsers import add_checkpoint, add_parser
 from micronet_lm.errors import UsageError
@@ -76,7 +76,7 @@ def _run(arguments: argparse.Namespace) -> int:
     accounting = model.card["accounting"]["challenge"]
     if arguments.json:
         report = {"file": str(arguments.out), "bytes": size, "seconds": seconds, "card": model.card}
-        print(json.dumps(report))  # noqa: T201
+        print_json(report)
         return 0
     console = Console(highlight=False, soft_wrap=True)
     console.print(

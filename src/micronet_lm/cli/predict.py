@@ -1,12 +1,12 @@
 """`micronet predict`: the likeliest next words."""
 
 import argparse
-import json
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from micronet_lm.cli.output import print_json
 from micronet_lm.cli.packed import add_model, check_count, opened, warn_of_unknown_words
 from micronet_lm.cli.parsers import add_parser
 from micronet_lm.cli.terminal import harmless
@@ -48,7 +48,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         words = [{"word": word, "probability": chance} for word, chance in found]
         report = {"text": arguments.text, "prefix": arguments.prefix, "words": words}
-        print(json.dumps(report))  # noqa: T201
+        print_json(report)
         return 0
     console = Console(highlight=False)
     if not found:

@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from micronet_lm.cli.output import print_json, print_text
 from micronet_lm.cli.parsers import add_parser
 from micronet_lm.config import dump_recipe, load_recipe, preset_family, preset_names, preset_summary
 
@@ -37,11 +38,11 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.name:
         recipe = load_recipe(arguments.name)
         text = json.dumps(recipe.model_dump(mode="json")) if arguments.json else dump_recipe(recipe)
-        print(text.rstrip("\n"))  # noqa: T201
+        print_text(text.rstrip("\n"))
         return 0
     summaries = {name: preset_summary(name) for name in preset_names()}
     if arguments.json:
-        print(json.dumps(summaries))  # noqa: T201
+        print_json(summaries)
         return 0
     table = Table(box=None, header_style="bold")
     table.add_column("preset", no_wrap=True)

@@ -1,13 +1,13 @@
 """`micronet prune`: a trained run becomes a sparse one."""
 
 import argparse
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
+from micronet_lm.cli.output import print_json, print_text
 from micronet_lm.cli.parsers import add_parser
 from micronet_lm.cli.runs import Job, conclude, leads
 from micronet_lm.config import merge_recipe, with_train_changes
@@ -172,9 +172,9 @@ def _conclude_one_shot(run: "Run", plan: "Plan", loss: float, *, as_json: bool) 
             "sparsity": plan.final.sparsity,
             "validation_perplexity": perplexity(loss),
         }
-        print(json.dumps(report))  # noqa: T201
+        print_json(report)
     else:
-        print(  # noqa: T201
+        print_text(
             f"Pruned in one shot. Validation perplexity {perplexity(loss):,.2f}.\n"
             f"Next: micronet evaluate {run.path} --split test"
         )

@@ -1,12 +1,12 @@
 """`micronet quantize`: a trained run becomes one of integers."""
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from micronet_lm.cli.output import print_json, print_text
 from micronet_lm.cli.parsers import Noted, add_parser, refuse_options
 from micronet_lm.cli.runs import INTERRUPTED, Job, conclude
 from micronet_lm.config import load_recipe, merge_recipe
@@ -180,9 +180,9 @@ def _sweep(arguments: argparse.Namespace, changes: dict[str, Any]) -> int:
     if not swept.finished:
         return INTERRUPTED
     if arguments.json:
-        print(json.dumps(as_json(source, menu, swept.points)))  # noqa: T201
+        print_json(as_json(source, menu, swept.points))
     else:
-        print(table(menu, swept.points), end="")  # noqa: T201
+        print_text(table(menu, swept.points), end="")
     return 0
 
 
@@ -218,9 +218,9 @@ def _conclude_calibration(run: "Run", loss: float, *, as_json: bool) -> int:
 
     if as_json:
         report = {"run": str(run.path), "steps": 0, "validation_perplexity": perplexity(loss)}
-        print(json.dumps(report))  # noqa: T201
+        print_json(report)
     else:
-        print(  # noqa: T201
+        print_text(
             f"Calibrated. Validation perplexity {perplexity(loss):,.2f}.\n"
             f"Next: micronet evaluate {run.path} --split test"
         )

@@ -1,9 +1,9 @@
 """`micronet report`: one page about a pipeline or a run."""
 
 import argparse
-import json
 from pathlib import Path
 
+from micronet_lm.cli.output import print_json, print_text
 from micronet_lm.cli.parsers import add_parser
 from micronet_lm.errors import RunError
 from micronet_lm.runs import is_run
@@ -56,7 +56,7 @@ def _run(arguments: argparse.Namespace) -> int:
     write_report(document, out)
     if arguments.json:
         report = {"html": str(out / HTML), "markdown": str(out / MARKDOWN)}
-        print(json.dumps({**report, "bytes": (out / HTML).stat().st_size}))  # noqa: T201
+        print_json({**report, "bytes": (out / HTML).stat().st_size})
         return 0
-    print(f"Written: {out / HTML}, {out / MARKDOWN}")  # noqa: T201
+    print_text(f"Written: {out / HTML}, {out / MARKDOWN}")
     return 0

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ from rich.table import Table as ShownTable
 from rich.text import Text
 
 from micronet_lm.cli.cache_figures import CACHE_FIGURES, draw_cache_figure, print_cache_figure
+from micronet_lm.cli.output import print_json, tell
 from micronet_lm.cli.parsers import add_checkpoint, add_parser
 from micronet_lm.cli.run_tables import print_plan
 from micronet_lm.corpus.splits import SPLITS
@@ -130,7 +130,7 @@ def _train_and_show(arguments: argparse.Namespace) -> int:
         _write(made, out)
         plan = None
     if arguments.json:
-        print(json.dumps({**made.as_json(), **({"plan": plan} if plan else {})}))  # noqa: T201
+        print_json({**made.as_json(), **({"plan": plan} if plan else {})})
         return 0
     if what not in CACHE_FIGURES:
         _print(made)
@@ -154,7 +154,7 @@ def _train(workspace: "Workspace", targets: "list[Stage]", arguments: argparse.N
         threads=arguments.threads,
         partition=arguments.partition,
     )
-    run_side_by_side(workspace, targets, pool, _tell)
+    run_side_by_side(workspace, targets, pool, tell)
 
 
 def _plan(
@@ -182,7 +182,7 @@ def _plan(
             costs.setdefault(stage.fingerprint, Costs(recipes, facts))
     rows = []
     for planned in plan(workspace, targets):
-        rows += estimated(workspace, [planned], costs[planned.stage.fingerprint], _tell)
+        rows += estimated(workspace, [planned], costs[planned.stage.fingerprint], tell)
     if not as_json:
         print_plan(str(workspace.root), rows, None)
     return rows
@@ -223,12 +223,7 @@ def _print(made: "Reproduction") -> None:
 def _show_figure(what: str, runs: list[Path], out: Path, arguments: argparse.Namespace) -> int:
     data = draw_cache_figure(what, runs, out, arguments)
     if arguments.json:
-        print(json.dumps(data))  # noqa: T201
+        print_json(data)
     else:
         print_cache_figure(data, out / what)
     return 0
-
-
-def _tell(sentence: str) -> None:
-    sys.stderr.write(f"{sentence}\n")
-    sys.stderr.flush()

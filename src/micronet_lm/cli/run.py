@@ -1,7 +1,6 @@
 """`micronet run`: a recipe from its text to the end, in one command."""
 
 import argparse
-import json
 import os
 import shutil
 import sys
@@ -9,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from micronet_lm.cli.output import print_json, tell
 from micronet_lm.cli.parsers import add_parser
 from micronet_lm.cli.run_tables import print_pipeline, print_plan
 from micronet_lm.cli.runs import INTERRUPTED
@@ -86,7 +86,7 @@ def _run(arguments: argparse.Namespace) -> int:
     sources = _sources(arguments, root)
     stages = stages_of(recipes, sources)
     if find_spec("matplotlib") is None:
-        _tell("There will be no report: pip install 'micronet-lm[report]' draws it.")
+        tell("There will be no report: pip install 'micronet-lm[report]' draws it.")
     else:
         from micronet_lm.report.written import report_stage
 
@@ -96,12 +96,12 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         return _dry_run(workspace, recipes, sources, targets, as_json=arguments.json)
     try:
-        run_stages(workspace, targets, _tell, in_children=arguments.is_program)
+        run_stages(workspace, targets, tell, in_children=arguments.is_program)
     except (Interrupted, KeyboardInterrupt) as stop:
         sys.stderr.write(f"Interrupted {stop}".rstrip() + "; the same command goes on.\n")
         return INTERRUPTED
     if arguments.json:
-        print(json.dumps(_report(workspace, stages)))  # noqa: T201
+        print_json(_report(workspace, stages))
         return 0
     print_pipeline(workspace.root, _report(workspace, stages)["stages"])
     return 0
@@ -149,11 +149,11 @@ def _dry_run(
     from micronet_lm.pipeline.estimates import estimated
 
     costs = Costs(recipes, corpus_size(recipes.corpus, workspace.root / "corpus", sources.corpus))
-    rows = estimated(workspace, plan(workspace, targets), costs, _tell)
+    rows = estimated(workspace, plan(workspace, targets), costs, tell)
     place = next(p for p in (workspace.root, *workspace.root.absolute().parents) if p.exists())
     free = shutil.disk_usage(place).free
     if as_json:
-        print(json.dumps({"out": str(workspace.root), "free": free, "stages": rows}))  # noqa: T201
+        print_json({"out": str(workspace.root), "free": free, "stages": rows})
         return 0
     print_plan(str(workspace.root), rows, free)
     return 0
@@ -171,8 +171,3 @@ def _report(workspace: "Workspace", stages: "dict[str, Stage]") -> dict[str, Any
                 **record.result,
             }
     return {"out": str(workspace.root), "stages": done}
-
-
-def _tell(sentence: str) -> None:
-    sys.stderr.write(f"{sentence}\n")
-    sys.stderr.flush()

@@ -1,7 +1,6 @@
 """What the verbs that train have in common: where the run is, what it is made of, how it ended."""
 
 import argparse
-import json
 import os
 import sys
 import time
@@ -9,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from micronet_lm.cli.output import print_json, print_text
 from micronet_lm.config import Recipe, load_recipe, merge_recipe
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import UsageError
@@ -102,9 +102,9 @@ def conclude(job: Job, outcome: "Outcome", *, as_json: bool) -> int:
             "seconds": outcome.seconds,
             "tokens_per_second": pace,
         }
-        print(json.dumps(report))  # noqa: T201
+        print_json(report)
     else:
-        print(  # noqa: T201
+        print_text(
             f"Trained {outcome.step:,} steps ({tokens:,} tokens, {pace:,.0f} a second). "
             f"Validation perplexity {best:,.2f} after step {outcome.best_step:,}.\n"
             f"Next: micronet evaluate {run.path} --split test"

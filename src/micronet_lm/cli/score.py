@@ -1,12 +1,12 @@
 """`micronet score`: how likely a text is, token by token."""
 
 import argparse
-import json
 import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from micronet_lm.cli.output import print_json
 from micronet_lm.cli.packed import (
     add_model,
     add_threads,
@@ -61,7 +61,7 @@ def _run(arguments: argparse.Namespace) -> int:
     summary = _summary(scored)
     if arguments.json:
         tokens = [{"word": word, "log_probability": score} for word, score in scored]
-        print(json.dumps({**summary, "scores": tokens}))  # noqa: T201
+        print_json({**summary, "scores": tokens})
         return 0
     for word, score in scored:
         sys.stdout.write(f"{score:.4f}\t{harmless(word)}\n")
@@ -80,7 +80,7 @@ def _lines(lm: "LM", text: str, arguments: argparse.Namespace) -> int:
     everything = _summary([item for own in scored for item in own])
     if arguments.json:
         found = [{"text": line, **own} for line, own in zip(lines, summaries, strict=True)]
-        print(json.dumps({**everything, "lines": found}))  # noqa: T201
+        print_json({**everything, "lines": found})
         return 0
     for line, own in zip(lines, summaries, strict=True):
         sys.stdout.write(f"{own['log_probability']:.4f}\t{line}\n")

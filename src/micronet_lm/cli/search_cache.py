@@ -1,7 +1,6 @@
 """`micronet search-cache`: the best θ and λ of a run's cache, for any size."""
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
+from micronet_lm.cli.output import print_json
 from micronet_lm.cli.parsers import add_checkpoint, add_parser
 from micronet_lm.corpus.splits import SPLITS
 from micronet_lm.errors import UsageError
@@ -82,7 +82,7 @@ def _run(arguments: argparse.Namespace) -> int:
     search = search_cache(model, surface, size=size, ramp=arguments.ramp, tell=_tell)
     report = write_searched_run(run, arguments.checkpoint, corpus, arguments.split, search, out)
     if arguments.json:
-        print(json.dumps({**report, "out": str(out)}))  # noqa: T201
+        print_json({**report, "out": str(out)})
         return 0
     own = model.cache
     table = Table(box=None, header_style="bold", title=f"{run.path}, {arguments.split} split")

@@ -1,13 +1,13 @@
 """`micronet sensitivity`: how much each matrix of a run can be pruned."""
 
 import argparse
-import json
 import math
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from micronet_lm.cli.output import print_json
 from micronet_lm.cli.parsers import add_parser
 from micronet_lm.cli.runs import leads
 from micronet_lm.errors import UsageError
@@ -71,7 +71,7 @@ def _run(arguments: argparse.Namespace) -> int:
         return 0
     draw_sensitivity(result, out / "sensitivity.png", subject=str(run.path))
     if arguments.json:
-        print(json.dumps({**result.as_json(), "run": str(run.path)}))  # noqa: T201
+        print_json({**result.as_json(), "run": str(run.path)})
         return 0
     base = perplexity(result.base)
     table = Table(

@@ -1,10 +1,10 @@
 """`micronet soft-labels`: what a teacher expects after each token of the training split."""
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
+from micronet_lm.cli.output import print_json, print_text
 from micronet_lm.cli.parsers import add_parser
 from micronet_lm.cli.runs import INTERRUPTED, leads
 from micronet_lm.errors import UsageError
@@ -95,9 +95,9 @@ def _run(arguments: argparse.Namespace) -> int:
     if not leads():
         return 0
     if arguments.json:
-        print(json.dumps({"labels": str(arguments.out), **report.as_json()}))  # noqa: T201
+        print_json({"labels": str(arguments.out), **report.as_json()})
     else:
-        print(  # noqa: T201
+        print_text(
             f"Labelled {report.tokens:,} tokens ({report.bytes / 1e6:,.1f} MB in {report.shards:,} "
             f"shards, {report.tokens_per_second:,.0f} tokens a second). The true word is among "
             f"the labels {report.hit_share:.1%} of the time; they cover {report.mass:.1%} of the "
