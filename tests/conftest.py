@@ -1,8 +1,11 @@
 """Settings and fixtures of the whole suite, and what of it runs where torch is not installed."""
 
 import ast
+import atexit
 import importlib.util
 import os
+import shutil
+import tempfile
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +18,12 @@ if TYPE_CHECKING:
 # Tests compute tiny things, several of them at once: threads would only wait for each other.
 # NumPy and torch read it when they are imported, so that the fixtures here import them later.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# What was measured before must decide nothing here, and what is measured here nothing later.
+# Workers of xdist inherit the place.
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="micronet-tests-")
+    atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 TESTS = Path(__file__).parent

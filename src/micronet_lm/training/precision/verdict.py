@@ -45,7 +45,7 @@ HUNG = "no answer within"
 DAY = 86_400
 """Seconds for which a hang is remembered: the machine may have been busy."""
 
-FORMAT = 1
+FORMAT = 2
 """Raised when the measurement changes, so that older verdicts are not read."""
 
 
