@@ -70,7 +70,7 @@ def in_own_process(text: Path, name: str) -> dict[str, float]:
 
 def measure(text: str, name: str) -> dict[str, float]:
     chosen = tokenizer(name)
-    source = find_source(text, from_path=None, split=None, downloads=Path())
+    source = find_source(text, from_path=None, split=None, tokenizer=None, downloads=Path())
     before = peak_memory()
     start = time.perf_counter()
     counts = count(source, chosen)

@@ -102,8 +102,8 @@ Config read_config(const std::string& metadata) {
           if (config.ramp > config.cache) json.damaged("a ramp that is longer than the cache");
         } else if (key == "tokenizer") {
           const std::string name = json.string();
-          if (name != "wikitext" && name != "word")
-            json.damaged("a tokenizer that is neither 'wikitext' nor 'word'");
+          if (name != "wikitext" && name != "word" && name != "word-2")
+            json.damaged("a tokenizer that is none of 'wikitext', 'word' and 'word-2'");
         } else if (key == "activation_bits") {
           if (!json.null()) config.activation_bits = int(read_size(json, 2, 16));
         } else if (key == "tensors") {

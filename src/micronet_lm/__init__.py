@@ -3,16 +3,25 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from micronet_lm.runtime.model import LM, State, load
+    from micronet_lm.runtime.model import LM, load
+    from micronet_lm.runtime.scores import UnknownWordsWarning
+    from micronet_lm.runtime.state import State
 
 __version__ = "0.1.0"
-__all__ = ["LM", "State", "__version__", "load"]
+__all__ = ["LM", "State", "UnknownWordsWarning", "__version__", "load"]
 
+if not TYPE_CHECKING:  # a checker of types is to see the names above and no others
 
-def __getattr__(name: str) -> Any:
-    """Import the face for running models when it is first asked for: `--help` stays quick."""
-    if name in {"LM", "State", "load"}:
-        from micronet_lm.runtime import model
+    def __getattr__(name: str) -> Any:
+        """Import what runs models when it is first asked for: `--help` stays quick."""
+        modules = {
+            "LM": "model",
+            "load": "model",
+            "State": "state",
+            "UnknownWordsWarning": "scores",
+        }
+        if name in modules:
+            from importlib import import_module
 
-        return getattr(model, name)
-    raise AttributeError(f"module 'micronet_lm' has no attribute {name!r}")
+            return getattr(import_module(f"micronet_lm.runtime.{modules[name]}"), name)
+        raise AttributeError(f"module 'micronet_lm' has no attribute {name!r}")

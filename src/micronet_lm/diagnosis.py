@@ -23,9 +23,9 @@ from micronet_lm.machine import (
     memory_bytes,
     processor_name,
 )
-from micronet_lm.runtime.demo import demo_model
 from micronet_lm.runtime.engines import has_native, open_engine
 from micronet_lm.runtime.native import kernel_sets
+from micronet_lm.runtime.places import shipped_model
 from micronet_lm.runtime.self_test import check_kernels
 
 PACKAGE = "micronet-lm"
@@ -54,7 +54,7 @@ def diagnose(*, again: bool = False) -> dict[str, Any]:
         "places": {
             "package": str(Path(micronet_lm.__file__).parent),
             "measurements": str(cache_folder()),
-            "demo model": str(demo_model()),
+            "demo model": str(shipped_model()),
             "corpora, runs, labels": f"where you say; relative to {Path.cwd()}",
         },
         "problems": problems,
@@ -91,7 +91,7 @@ def _engine(problems: list[str]) -> dict[str, Any]:
             for name, check in checks.items()
             if not check["ok"]
         ]
-        session = open_engine(demo_model()).start()
+        session = open_engine(shipped_model()).start()
         session.feed(0)
         session.top_k(1)
     except (MicronetError, ImportError, OSError) as error:

@@ -1,10 +1,13 @@
 import re
+from typing import get_args
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from micronet_lm.config import CorpusConfig
 from micronet_lm.corpus import tokenizer
+from micronet_lm.corpus.tokenizers import NEWEST, TOKENIZERS, newest_tokenizer
 from micronet_lm.errors import UsageError
 
 word = tokenizer("word")
@@ -109,4 +112,23 @@ def test_wikitext_gives_the_text_back(lines: list[list[str]]) -> None:
 
 def test_unknown_tokenizer() -> None:
     with pytest.raises(UsageError, match=r"no tokenizer 'bpe': choose one of wikitext, word"):
-        tokenizer("bpe")
+        newest_tokenizer("bpe")
+
+
+def test_a_new_corpus_takes_the_newest_version() -> None:
+    assert newest_tokenizer("word").name == "word-2"
+    assert set(NEWEST.values()) <= set(TOKENIZERS)
+    (field,) = (CorpusConfig.model_fields["tokenizer"],)
+    assert set(get_args(get_args(field.annotation)[0])) == set(NEWEST)  # a recipe knows them all
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+@settings(deadline=None)
+@given(text=anything, more=anything)
+def test_what_every_tokenizer_promises(name: str, text: str, more: str) -> None:
+    chosen = tokenizer(name)
+    tokens = chosen.tokens(text)
+    assert all(token and not any(map(str.isspace, token)) for token in tokens)
+    assert chosen.tokens(f"{text}\n{more}") == chosen.tokens(text + "\n") + chosen.tokens(more)
+    together = [*tokens, *chosen.tokens(more)]
+    assert chosen.join(together).startswith(chosen.join(tokens))

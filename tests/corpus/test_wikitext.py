@@ -173,11 +173,12 @@ def test_a_wrong_size_or_count_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("tiny")
-def test_another_tokenizer_has_other_counts(tmp_path: Path) -> None:
+def test_another_tokenizer_reads_text_as_people_write_it(tmp_path: Path) -> None:
     place = write_folder(tmp_path / "p")
     corpus = build_corpus("wikitext-2", tmp_path / "c", from_path=place, tokenizer="word")
-    # `<`, `unk` and `>` are three words to a tokenizer that does not know WikiText's.
-    assert corpus.tokens("train") == 5 * (1 + 4 + 6)
+    assert corpus.manifest.tokenizer == "word-2"
+    assert corpus.decode(corpus.split("train")) == "\nTitle\na <unk> b\n" * 5
+    assert corpus.manifest.unknown["train"] == 5
 
 
 @pytest.mark.usefixtures("tiny")

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from micronet_lm.errors import InferenceError
-from micronet_lm.runtime.demo import demo_model
 from micronet_lm.runtime.native import NativeEngine, kernel_sets
+from micronet_lm.runtime.places import shipped_model
 
 VARIABLE = "MICRONET_KERNELS"
 NAMES = ["scalar", "avx2", "avx512"]
@@ -16,10 +16,10 @@ RUNNING = [kernels.name for kernels in kernel_sets() if kernels.runs]
 SCRIPT = """
 import sys
 from micronet_lm.errors import InferenceError
-from micronet_lm.runtime.demo import demo_model
+from micronet_lm.runtime.places import shipped_model
 from micronet_lm.runtime.native import NativeEngine, kernel_sets
 try:
-    print(NativeEngine(demo_model(), kernels=sys.argv[1]).kernels)
+    print(NativeEngine(shipped_model(), kernels=sys.argv[1]).kernels)
 except InferenceError as error:
     print(error)
 print(*(kernels.name for kernels in kernel_sets() if kernels.chosen))
@@ -49,7 +49,7 @@ def test_all_sets_are_listed_and_one_is_chosen(monkeypatch: pytest.MonkeyPatch) 
     assert sets[0].built and sets[0].runs
     assert all(kernels.built for kernels in sets if kernels.runs)
     assert [kernels.name for kernels in sets if kernels.chosen] == RUNNING[-1:]
-    assert NativeEngine(demo_model()).kernels == RUNNING[-1]
+    assert NativeEngine(shipped_model()).kernels == RUNNING[-1]
 
 
 @pytest.mark.parametrize("variable", [None, "", "auto"])
@@ -78,5 +78,5 @@ def test_the_variable_is_named_where_there_are_no_such_kernels() -> None:
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in RUNNING])
 def test_kernels_that_do_not_run_here_are_refused(name: str) -> None:
     with pytest.raises(InferenceError, match=f"no {name} kernels; take auto"):
-        NativeEngine(demo_model(), kernels=name)
+        NativeEngine(shipped_model(), kernels=name)
     assert f"no {name} kernels, which MICRONET_KERNELS asks for; take auto" in ask(name)[0]

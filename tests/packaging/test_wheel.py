@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import micronet_lm as mn
-from micronet_lm.runtime.demo import demo_model
+from micronet_lm.runtime.places import shipped_model
 
 ROOT = Path(__file__).parents[2]
 TEXT = "Return a new"
@@ -24,9 +24,9 @@ STRAY = "src/micronet_lm/runtime/_native.cpython-311-aarch64-linux-gnu.so"
 ASKED = """
 import json, sys
 import micronet_lm as mn
-from micronet_lm.runtime.demo import demo_model
+from micronet_lm.runtime.places import shipped_model
 
-lm = mn.load(demo_model())
+lm = mn.load(shipped_model())
 print(json.dumps({
     "file": mn.__file__,
     "engine": type(lm.engine).__name__,
@@ -53,7 +53,7 @@ def test_a_wheel_runs_where_there_is_no_compiler(tmp_path: Path) -> None:
     pip: list[str | Path] = [python, "-m", "pip"]
     output_of([*pip, "install", "-c", ROOT / "constraints.txt", wheel], tmp_path, without)
 
-    expected = mn.load(demo_model()).top_k(TEXT, 5)
+    expected = mn.load(shipped_model()).top_k(TEXT, 5)
     predicted = json.loads(output_of([micronet, "predict", TEXT, "--json"], tmp_path, without))
     said = json.loads(output_of([python, "-c", ASKED, TEXT], tmp_path, without))
     assert folder in Path(said["file"]).parents

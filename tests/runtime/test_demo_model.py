@@ -8,9 +8,9 @@ import pytest
 from micronet_lm.cli.main import main
 from micronet_lm.config import preset_names
 from micronet_lm.corpus import Corpus, build_corpus
-from micronet_lm.runtime.demo import demo_model
 from micronet_lm.runtime.evaluation import evaluate_engine
 from micronet_lm.runtime.model import load
+from micronet_lm.runtime.places import shipped_model
 
 
 @pytest.fixture(scope="module")
@@ -19,8 +19,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
 
 
 def test_it_is_small_and_says_how_it_was_made() -> None:
-    assert demo_model().stat().st_size < 1_500_000
-    card = load(demo_model()).card
+    assert shipped_model().stat().st_size < 1_500_000
+    card = load(shipped_model()).card
     command = card["made_by"].split()
     assert command[:2] == ["micronet", "run"]
     assert command[2] in preset_names()
@@ -42,7 +42,7 @@ def test_it_answers_without_being_named(
 
 
 def test_its_perplexity_is_what_its_card_says(corpus: Corpus) -> None:
-    lm = load(demo_model())
+    lm = load(shipped_model())
     if corpus.fingerprint != lm.card["corpus"]["fingerprint"]:
         pytest.skip("another version of Python carries another documentation")
     found = evaluate_engine(lm.engine, corpus.split("test")).perplexity

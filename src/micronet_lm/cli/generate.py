@@ -56,9 +56,9 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         "--seed", type=int, default=0, metavar="N", help="what chance begins with (default: 0)"
     )
     parser.add_argument(
-        "--unknown",
+        "--special",
         action="store_true",
-        help="also write <unk>, the word for all that the vocabulary lacks",
+        help="write the model's own tokens: <unk>, <eos> and spacing marks too",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=_run)
@@ -74,33 +74,27 @@ def _run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--top-p {arguments.top_p} is not above 0 and at most 1")
     lm = opened(arguments.model, arguments.engine)
     warn_of_unknown_words(lm, arguments.text)
-    words = lm.generate(
+    pieces = lm.generate(
         arguments.text,
         arguments.max_tokens,
         arguments.temperature,
         arguments.top_k,
         arguments.top_p,
         arguments.seed,
-        arguments.unknown,
+        arguments.special,
     )
-    tokens = lm.encoder.tokenizer.tokens(arguments.text)
+    if arguments.special:  # tokens stand apart
+        pieces = (f" {token}" for token in pieces)
     if arguments.json:
-        written = list(words)
-        report = {
-            "prompt": arguments.text,
-            "words": written,
-            "text": lm.join([*tokens, *written]),
-            "seed": arguments.seed,
-        }
-        print_json(report)
+        written = list(pieces)
+        text = arguments.text + "".join(written)
+        print_json(
+            {"prompt": arguments.text, "pieces": written, "text": text, "seed": arguments.seed}
+        )
         return 0
-    shown = lm.join(tokens)
-    sys.stdout.write(shown)
-    for word in words:  # each as soon as it is there
-        tokens.append(word)
-        whole = lm.join(tokens)
-        sys.stdout.write(harmless(whole[len(shown) :], kept="\n\t"))
+    sys.stdout.write(harmless(arguments.text, kept="\n\t"))
+    for piece in pieces:  # each as soon as it is there
+        sys.stdout.write(harmless(piece, kept="\n\t"))
         sys.stdout.flush()
-        shown = whole
     sys.stdout.write("\n")
     return 0

@@ -66,7 +66,7 @@ def warn_of_unknown_words(lm: "LM", text: str) -> None:
     if unknown:
         distinct = list(dict.fromkeys(unknown))
         named = ", ".join(map(repr, distinct[:SHOWN])) + (", ..." if distinct[SHOWN:] else "")
-        number = len(lm.encoder.tokenizer.tokens(text))
+        number = len(lm.encoder.tokens(text))
         sys.stderr.write(
             f"micronet: {len(unknown)} of {number} tokens are not in the model's vocabulary and "
             f"are read as <unk>: {named}\n"
@@ -90,9 +90,9 @@ def unknown_sentence(told: Mapping[str, Any]) -> str:
 
 def opened(path: Path, engine: str) -> "LM":
     """Open a packed file with an engine; the one that ships where nothing is named or there."""
-    from micronet_lm.runtime.demo import demo_model
     from micronet_lm.runtime.model import load
+    from micronet_lm.runtime.places import shipped_model
 
     if path == DEFAULT and not path.is_file():
-        path = demo_model()
+        path = shipped_model()
     return load(path, engine)  # type: ignore[arg-type]  # argparse lets only these pass

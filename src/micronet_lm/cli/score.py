@@ -22,7 +22,8 @@ from micronet_lm.errors import CorpusError
 from micronet_lm.evaluation import perplexity
 
 if TYPE_CHECKING:
-    from micronet_lm.runtime.model import LM, Scored
+    from micronet_lm.runtime.model import LM
+    from micronet_lm.runtime.scores import Scores
 
 _EXAMPLE = """examples:
   micronet score story.txt -m model.safetensors
@@ -77,7 +78,7 @@ def _lines(lm: "LM", text: str, arguments: argparse.Namespace) -> int:
         raise CorpusError(f"{arguments.file} has no line to score")
     scored = lm.score_batch([f"\n{line}\n" for line in lines], arguments.threads)
     summaries = [_summary(own) for own in scored]
-    everything = _summary([item for own in scored for item in own])
+    everything = _summary(Scores(item for own in scored for item in own))
     if arguments.json:
         found = [{"text": line, **own} for line, own in zip(lines, summaries, strict=True)]
         print_json({**everything, "lines": found})
@@ -88,7 +89,7 @@ def _lines(lm: "LM", text: str, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _summary(scored: "list[Scored]") -> dict[str, Any]:
+def _summary(scored: "Scores") -> dict[str, Any]:
     total = math.fsum(score for _, score in scored)
     return {
         "tokens": len(scored),

@@ -31,7 +31,7 @@ def read_blocks(
     while data := stream.read(BLOCK if left is None else min(BLOCK, left)):
         if left is not None:
             left -= len(data)
-        cut = data.rfind(b"\n") + 1
+        cut = _last_line_end(data)
         if not cut:
             held.append(data)
             continue
@@ -46,6 +46,24 @@ def read_blocks(
         yield Block(split, _lines(whole + b"\n", name, start), len(whole))
 
 
+def clean(text: str) -> str:
+    """Return text with newlines for every kind of line end, and no white space before one."""
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return "\n".join(map(str.rstrip, text.split("\n")))
+
+
+def without_mark(text: str) -> str:
+    """Return a file's text without the byte order mark that some programs put in front."""
+    return text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
+
+
+def _last_line_end(data: bytes) -> int:
+    """Return where the last line of a block begins that may not be whole."""
+    # A carriage return at the very end may be half of a line end.
+    return max(data.rfind(b"\n"), data.rfind(b"\r", 0, len(data) - 1)) + 1
+
+
 def _lines(data: bytes, name: str, start: int) -> str:
     """Decode lines; drop the white space at their ends and a byte order mark at the file's."""
     try:
@@ -56,6 +74,4 @@ def _lines(data: bytes, name: str, start: int) -> str:
             f"{name} is not UTF-8: byte {data[error.start]:#04x} at offset {at} cannot be decoded; "
             "convert the file to UTF-8 or leave it out"
         ) from error
-    if start == 0:
-        text = text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
-    return "\n".join(map(str.rstrip, text.split("\n")))
+    return clean(without_mark(text) if start == 0 else text)

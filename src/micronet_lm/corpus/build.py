@@ -21,7 +21,7 @@ from micronet_lm.corpus.manifest import (
 from micronet_lm.corpus.source import Source, find_source
 from micronet_lm.corpus.splits import SPLITS, Ratio
 from micronet_lm.corpus.store import Corpus
-from micronet_lm.corpus.tokenizers import Tokenizer
+from micronet_lm.corpus.tokenizers import Tokenizer, newest_tokenizer
 from micronet_lm.corpus.tokenizers import tokenizer as find_tokenizer
 from micronet_lm.corpus.vocabulary import EOS, UNK, Vocabulary, check_limits
 from micronet_lm.corpus.writer import claim, clear, split_files
@@ -54,11 +54,12 @@ def build_corpus(
             source,
             from_path=None if from_path is None else Path(from_path).expanduser(),
             split=split,
+            tokenizer=tokenizer,
             downloads=out.parent if downloads is None else Path(downloads),
         )
         settings = Settings(
             source=source,
-            tokenizer=find_tokenizer(tokenizer or chosen.default_tokenizer).name,
+            tokenizer=newest_tokenizer(tokenizer or chosen.default_tokenizer).name,
             min_count=chosen.default_min_count if min_count is None else min_count,
             max_vocabulary=max_vocabulary,
             split=chosen.ratio,

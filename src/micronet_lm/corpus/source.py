@@ -50,14 +50,20 @@ class Source(Protocol):
 
 
 def find_source(
-    source: str, *, from_path: Path | None, split: Ratio | None, downloads: Path
+    source: str,
+    *,
+    from_path: Path | None,
+    split: Ratio | None,
+    tokenizer: str | None,
+    downloads: Path,
 ) -> Source:
     """Give the source of that name, or else the text files at that path."""
     ratio = DEFAULT_RATIO if split is None else check_ratio(split)
     if source in PUBLISHED:
         if split is not None:
             raise UsageError(f"the splits of {source} are published: leave --split out")
-        return WikiText(source, place=from_path, downloads=downloads)
+        as_written = tokenizer not in (None, WikiText.default_tokenizer)
+        return WikiText(source, place=from_path, downloads=downloads, as_written=as_written)
     if from_path is not None:
         raise UsageError(
             f"--from {from_path} tells where {' or '.join(PUBLISHED)} lies, but the source is "

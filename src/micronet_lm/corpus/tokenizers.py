@@ -4,23 +4,31 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Protocol
 
+from micronet_lm.corpus.unicode_words import UnicodeWordTokenizer
 from micronet_lm.corpus.vocabulary import EOS
 from micronet_lm.corpus.words import WordTokenizer
 from micronet_lm.errors import UsageError
 
 
 class Tokenizer(Protocol):
-    """Turns text into tokens and back; a newline is the token `<eos>`, no token is empty."""
+    """Turns text into tokens and back; a newline is the token `<eos>`.
+
+    No token is empty or holds white space, the lines of a text are split independently, and
+    `join(a + b)` begins with `join(a)`.
+    """
 
     @property
     def name(self) -> str:
-        """The name by which configurations and corpora know it."""
+        """The name by which corpora and packed files know it, its version included."""
 
-    def tokens(self, text: str) -> list[str]:
-        """Split text into tokens."""
+    def tokens(self, text: str, after: str = "\n") -> list[str]:
+        """Split text that follows the character `after`: a newline, or another that is no space."""
 
     def join(self, tokens: Sequence[str]) -> str:
         """Put tokens together to text."""
+
+    def settled(self, text: str) -> int:
+        """Return how much of a text has the same tokens whatever is written after it."""
 
 
 class WikiTextTokenizer:
@@ -28,7 +36,7 @@ class WikiTextTokenizer:
 
     name = "wikitext"
 
-    def tokens(self, text: str) -> list[str]:
+    def tokens(self, text: str, after: str = "\n") -> list[str]:
         """Split at white space; every newline becomes `<eos>`."""
         return text.replace("\n", f" {EOS} ").split()
 
@@ -42,22 +50,35 @@ class WikiTextTokenizer:
                 lines[-1].append(token)
         return "\n".join(map(" ".join, lines))
 
+    def settled(self, text: str) -> int:
+        """Return where the last word begins: it may be written on."""
+        return max((place for place, sign in enumerate(text, 1) if sign.isspace()), default=0)
+
 
 _KNOWN: dict[str, Callable[[], Tokenizer]] = {
     "wikitext": WikiTextTokenizer,
-    "word": WordTokenizer,
+    "word": WordTokenizer,  # version 1: corpora and models made with it go on working
+    "word-2": UnicodeWordTokenizer,
 }
 
 TOKENIZERS = tuple(_KNOWN)
-"""The names that `tokenizer` knows."""
+"""The names in corpora and packed files: each is one version of a tokenizer, for good."""
+
+NEWEST = {"wikitext": "wikitext", "word": "word-2"}
+"""The names that users choose by, with the version that a new corpus is built with."""
 
 
-@cache  # one of each: the pieces that the tokenizer `word` remembers serve every caller
+@cache  # one of each: the text that the tokenizer `word` remembers serves every caller
 def tokenizer(name: str) -> Tokenizer:
-    """Give the tokenizer of that name."""
+    """Return the tokenizer of a name in a corpus or packed file."""
+    return _KNOWN[name]()
+
+
+def newest_tokenizer(name: str) -> Tokenizer:
+    """Return the newest version of the tokenizer that a user chose."""
     try:
-        return _KNOWN[name]()
+        return tokenizer(NEWEST[name])
     except KeyError:
         raise UsageError(
-            f"there is no tokenizer {name!r}: choose one of {', '.join(TOKENIZERS)}"
+            f"there is no tokenizer {name!r}: choose one of {', '.join(NEWEST)}"
         ) from None

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from micronet_lm.corpus.archives import members, readable
 from micronet_lm.corpus.blocks import Block, read_blocks
+from micronet_lm.corpus.detokenize import detokenize
 from micronet_lm.corpus.download import fetch
 from micronet_lm.corpus.splits import SPLITS
 from micronet_lm.errors import CorpusError
@@ -47,14 +48,20 @@ PUBLISHED = {
 
 
 class WikiText:
-    """A published corpus, from a place on this machine or from its address."""
+    """A published corpus, from a place on this machine or from its address.
+
+    `as_written` asks for text as people write it instead of WikiText's tokens.
+    """
 
     default_tokenizer = "wikitext"
     default_min_count = 1  # rare words are `<unk>` in the published text already
     ratio = None
 
-    def __init__(self, name: str, *, place: Path | None, downloads: Path) -> None:
+    def __init__(
+        self, name: str, *, place: Path | None, downloads: Path, as_written: bool = False
+    ) -> None:
         self.name = name
+        self._as_written = as_written
         self.documents: Mapping[str, int] | None = None
         self._published = PUBLISHED[name]
         self._downloads = downloads
@@ -77,7 +84,9 @@ class WikiText:
                 split = FILES[member.name]
                 self._check_one("bytes", split, self._published.bytes.get(split), member.size)
                 name = f"{place}/{member.name}"
-                yield from read_blocks(member.stream, split, name=name, size=member.size)
+                for block in read_blocks(member.stream, split, name=name, size=member.size):
+                    text = detokenize(block.text) if self._as_written else block.text
+                    yield block._replace(text=text)
 
     def check(self, tokenizer: str, tokens: Mapping[str, int], words: int) -> None:
         """Compare counts with the published ones, as far as the tokenizer is the published one."""

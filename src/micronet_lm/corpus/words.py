@@ -1,4 +1,4 @@
-"""The tokenizer `word`: ordinary text to words and back, without losing a space.
+"""Version 1 of the tokenizer `word`: ordinary text to words and back, without losing a space.
 
 Between a token and the one before it there is a default spacing: none at the start of a line,
 none before closing punctuation, none after an opening bracket, otherwise one space. A token
@@ -35,6 +35,9 @@ _PIECE = re.compile(
 # The same text atom by atom: a line end, or optional white space and one token's characters.
 _ATOM = re.compile(rf"\n|([^\S\n]*)({_WORD}|{FLIP}|([^\w\s])\3*|(?=\n|\Z))")
 
+# Where what follows no longer changes what came before, nor the default spacing of what follows.
+_SETTLED = re.compile(r"\n|\w(?=[^\S\n])")
+
 _LIMIT = 1 << 20  # pieces remembered: bounds the memory on text that never repeats
 
 
@@ -46,12 +49,12 @@ class WordTokenizer:
     def __init__(self) -> None:
         self._pieces = _Pieces()
 
-    def tokens(self, text: str) -> list[str]:
-        """Split text; every newline becomes `<eos>`."""
+    def tokens(self, text: str, after: str = "\n") -> list[str]:
+        """Split text that follows the character `after`; every newline becomes `<eos>`."""
         if len(self._pieces) > _LIMIT:
             self._pieces.clear()
-        # Text begins like a line: as if after a newline, whose `<eos>` is dropped again.
-        pieces = _PIECE.findall("\n" + text)
+        # What comes before is split as well, and its one token dropped again.
+        pieces = _PIECE.findall(after + text)
         tokens = list(chain.from_iterable(map(self._pieces.__getitem__, pieces)))
         del tokens[0]
         return tokens
@@ -65,7 +68,7 @@ class WordTokenizer:
                 parts.append("\n")
                 before = "\n"
                 continue
-            flipped, text = _unmark(token)
+            flipped, text = unmark(token)
             if _space_by_default(before, text) != flipped:
                 parts.append(" ")
                 before = " "
@@ -73,6 +76,10 @@ class WordTokenizer:
                 parts.append(text)
                 before = text
         return "".join(parts)
+
+    def settled(self, text: str) -> int:
+        """Return how much of a text has the same tokens whatever is written after it."""
+        return max((match.end() for match in _SETTLED.finditer(text)), default=0)
 
 
 class _Pieces(dict[str, tuple[str, ...]]):
@@ -110,7 +117,7 @@ def _space_by_default(before: str, text: str) -> bool:
     return text[0] not in CLOSING
 
 
-def _unmark(token: str) -> tuple[bool, str]:
+def unmark(token: str) -> tuple[bool, str]:
     """Whether a token's spacing is flipped, and its text."""
     if not token.startswith(FLIP):
         return False, token

@@ -7,7 +7,7 @@ from typing import Any
 
 from micronet_lm.accounting import describe
 from micronet_lm.config import Recipe, merge_recipe
-from micronet_lm.corpus.tokenizers import tokenizer
+from micronet_lm.corpus.tokenizers import newest_tokenizer
 from micronet_lm.errors import RunError
 from micronet_lm.layout import Role, slots
 from micronet_lm.pipeline.corpus_size import CorpusSize
@@ -77,7 +77,7 @@ class Costs:
     def _corpus(self) -> Cost:
         tokens = sum(self._facts.tokens.values())
         sample = "the quick brown fox jumps over the lazy dog .\n" * 4000
-        split = tokenizer(self._recipes.corpus.tokenizer or "word")
+        split = newest_tokenizer(self._recipes.corpus.tokenizer or "word")
         begin = time.perf_counter()
         count = len(split.tokens(sample))
         pace = (time.perf_counter() - begin) / count

@@ -31,14 +31,11 @@ from micronet_lm.files import write_text
 from micronet_lm.pipeline.stage import Interrupted, Product, Work
 from micronet_lm.progress import bar
 from micronet_lm.runs import is_run, run_recipe
-from micronet_lm.runs.files import BEST, RECIPE, TENSORBOARD
+from micronet_lm.runs.files import BEST, PACKED, RECIPE, TENSORBOARD
 from micronet_lm.training import Outcome, Run, evaluate, perplexity, train
 from micronet_lm.training.preparation import completed, is_built, make_corpus, open_corpus
 
 Inputs = Mapping[str, Product]
-
-PACKED = "model.safetensors"
-"""Name of the packed file in its folder."""
 
 
 def build_corpus(

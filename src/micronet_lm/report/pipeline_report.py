@@ -11,7 +11,6 @@ from micronet_lm.artifact import read_packed
 from micronet_lm.artifact.packed_target import target_of
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import RunError
-from micronet_lm.pipeline.stage_work import PACKED
 from micronet_lm.pipeline.workspace import RECORDS
 from micronet_lm.report.document import Document, Numbers, Picture, Section, Table, Text
 from micronet_lm.report.drawings import svg_of, trade
@@ -28,7 +27,7 @@ from micronet_lm.report.parts import (
 from micronet_lm.report.quantities import duration
 from micronet_lm.report.samples import write_samples
 from micronet_lm.report.stack import Layer, stack_svg
-from micronet_lm.runs.files import SEARCH
+from micronet_lm.runs.files import PACKED, SEARCH
 
 SETUP = "pipeline.json"
 """What a pipeline was started with, in its folder."""

@@ -27,9 +27,8 @@ def write_samples(packed: Path, corpus: Corpus) -> list[tuple[str, str]]:
         high = min(len(ids), low + PROMPT)
         state = lm.start()
         state.feed_words(corpus.vocabulary.decode(ids[max(0, low - BEFORE) : high]))
-        words = list(state.write(WORDS, TEMPERATURE, TOP_K, seed=number))
-        written = " ".join(lm.join(words).split())
-        found.append((corpus.decode(ids[low:high]), written))
+        written = "".join(state.write(WORDS, TEMPERATURE, TOP_K, seed=number))
+        found.append((corpus.decode(ids[low:high]), " ".join(written.split())))
     return found
 
 

@@ -32,3 +32,6 @@ CORPUS = "corpus"
 
 LABELS = "labels"
 """Names `labels.json`, which says where a distilled run's soft labels are."""
+
+PACKED = "model.safetensors"
+"""The packed model, in the folder of a pipeline's stage `packed`."""

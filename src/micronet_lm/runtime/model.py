@@ -1,45 +1,47 @@
-"""The face by text: a packed model that scores, predicts and writes words."""
+"""Text-level API for packed models: they score, predict and write words."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from micronet_lm.artifact.metadata import strict_json
-from micronet_lm.corpus.vocabulary import UNK
 from micronet_lm.errors import InferenceError
-from micronet_lm.runtime.engine import Engine, Ids, Session
+from micronet_lm.runtime.engine import Engine, Ids
 from micronet_lm.runtime.engines import Name, open_engine
-from micronet_lm.runtime.questions import check_sampling, choose
+from micronet_lm.runtime.places import packed_file
+from micronet_lm.runtime.questions import check_threads
+from micronet_lm.runtime.scores import (
+    LineScore,
+    Perplexity,
+    Scored,
+    Scores,
+    totals,
+    warn_of_unknown,
+)
+from micronet_lm.runtime.screen import Screen
+from micronet_lm.runtime.state import Candidate, State, restored
 from micronet_lm.runtime.words import Encoder, Words
 
 
-class Scored(NamedTuple):
-    """A token of a text, as the model knows it, and its natural log-probability."""
+def load(model: Path | str = "demo", engine: Name = "auto") -> "LM":
+    """Open a packed model.
 
-    word: str
-    log_probability: float
-
-
-class Candidate(NamedTuple):
-    """A word that may come next, and its probability."""
-
-    word: str
-    probability: float
-
-
-def load(path: Path | str, engine: Name = "auto") -> "LM":
-    """Open a packed file. `auto` takes the native engine where it is built, else NumPy."""
-    return LM(open_engine(path, engine))
+    `model` is a packed file, the folder of a run or pipeline that holds one, or the name of a model
+    that ships with the package: `demo`. `auto` takes the native engine where it is built, else
+    NumPy.
+    """
+    return LM(open_engine(packed_file(model), engine))
 
 
 class LM:
     """A packed language model.
 
     A text is split into tokens as the training corpus was; a newline is the token `<eos>`, and
-    words that the vocabulary lacks become `<unk>`.
+    words that the vocabulary lacks become `<unk>`. White space around a text does not count.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -52,33 +54,91 @@ class LM:
         """All words; a word's place is its id."""
         self.encoder = Encoder(engine, metadata["tokenizer"])
         """From text to ids."""
+        self.screen = Screen(engine, self.encoder.tokenizer)
+        """From tokens to words on a screen."""
 
     def __repr__(self) -> str:
         return f"LM({self.card.get('name', 'unnamed')!r}, {len(self.vocabulary)} words)"
 
-    def perplexity(self, text: str, threads: int = 1) -> float:
-        """exp of the mean negative log-probability of every token after the first."""  # noqa: D403
-        scores = self.engine.score(self.encoder.ids(text), threads)
-        return float(np.exp(min(-scores.mean(dtype=np.float64), 709.0)))
+    def perplexity(self, text: str, threads: int = 1) -> Perplexity:
+        """Return exp of the mean negative log-probability of every token after the first.
 
-    def score(self, text: str, threads: int = 1) -> list[Scored]:
-        """Score every token after the first, each from all tokens before it."""
+        The number also has `tokens`, `unknown` and `unknown_share`.
+        """
         ids = self.encoder.ids(text)
-        return self._scored(ids, self.engine.score(ids, threads))
+        scores = self.engine.score(ids, threads)
+        unknown = int(np.count_nonzero(ids[1:] == self.encoder.unknown))
+        warn_of_unknown(unknown, len(scores))
+        value = float(np.exp(min(-scores.mean(dtype=np.float64), 709.0)))
+        return Perplexity(value, len(scores), unknown)
 
-    def score_batch(self, texts: Sequence[str], threads: int = 1) -> list[list[Scored]]:
+    def score(self, text: str, threads: int = 1) -> Scores:
+        """Score every token after the first, each from all tokens before it.
+
+        The list also has `log_probability`, `perplexity`, `unknown` and `unknown_share`.
+        """
+        ids = self.encoder.ids(text)
+        scores = self._scored(ids, self.engine.score(ids, threads))
+        warn_of_unknown(scores.unknown, len(scores))
+        return scores
+
+    def score_batch(self, texts: Sequence[str], threads: int = 1) -> list[Scores]:
         """Score several texts, each on its own; `threads` changes only the speed."""
-        ids = [self.encoder.ids(text) for text in texts]
-        scores = self.engine.score_batch(ids, threads)
-        return [self._scored(own, score) for own, score in zip(ids, scores, strict=True)]
+        scores = self._score_batch(_checked_texts(texts), threads)
+        warn_of_unknown(*totals(scores))
+        return scores
 
-    def top_k(self, text: str, k: int = 5) -> list[Candidate]:
-        """The k likeliest words after a text; after a line's end where the text is empty."""
-        return self._after(text).top_k(k)
+    def score_lines(self, lines: Sequence[str], threads: int = 1) -> list[LineScore]:
+        """Score lines, each on its own: all words of a line count, and its end.
 
-    def complete(self, text: str, prefix: str, k: int = 5) -> list[Candidate]:
-        """The k likeliest words after a text among those that begin with `prefix`."""
-        return self._after(text).complete(prefix, k)
+        Unlike with `score_batch` a line may have one word or none, and no newline inside.
+        """
+        for number, line in enumerate(_checked_texts(lines)):
+            if "\n" in line or "\r" in line:
+                raise InferenceError(
+                    f"line {number} has a newline inside: split texts at line ends, or take "
+                    "score_batch"
+                )
+        scored = self._score_batch([f"\n{line}\n" for line in lines], threads)
+        warn_of_unknown(*totals(scored))
+        return [
+            LineScore(line, own.log_probability, own.perplexity, len(own), own.unknown)
+            for line, own in zip(lines, scored, strict=True)
+        ]
+
+    def top_k(self, text: str, k: int = 5, special: bool = False) -> list[Candidate]:
+        """Return the k likeliest words after a text; after a line's end where it is empty.
+
+        They are words that can be put on a screen; `special` gives the model's own tokens instead,
+        with `<unk>`, `<eos>` and spacing marks.
+        """
+        return self._after(text).top_k(k, special)
+
+    def top_k_batch(
+        self, texts: Sequence[str], k: int = 5, special: bool = False, threads: int = 1
+    ) -> list[list[Candidate]]:
+        """Return the k likeliest words after each text; `threads` changes only the speed."""
+        check_threads(threads)
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(lambda text: self.top_k(text, k, special), _checked_texts(texts)))
+
+    def complete(
+        self, text: str, prefix: str, k: int = 5, special: bool = False
+    ) -> list[Candidate]:
+        """Return the k likeliest words after a text that begin with `prefix`.
+
+        Small letters find capitals and the other way round, unless `special` asks for tokens.
+        """
+        return self._after(text).complete(prefix, k, special)
+
+    def suggest(self, text: str, k: int = 3) -> list[Candidate]:
+        """Return the k likeliest words for someone who has typed a text.
+
+        After a word that has no end yet these are words that begin like it, else next words.
+        """
+        state = self.start()
+        state.feed(text)
+        return state.suggest(k)
 
     def generate(
         self,
@@ -88,135 +148,55 @@ class LM:
         top_k: int = 0,
         top_p: float = 1.0,
         seed: int = 0,
-        unknown: bool = False,
+        special: bool = False,
     ) -> Iterator[str]:
         """Write on after a text, word by word; the same seed gives the same words.
 
         A temperature of 0 always takes the likeliest word. `top_k` above 0 and `top_p` below 1
-        leave only the likeliest words to choose from. `<unk>`, the word for all that the
-        vocabulary lacks, is written only where `unknown` says so. Words come as the model knows
-        them: `join` makes text of them.
+        leave only the likeliest words to choose from. What comes are pieces of text with their
+        spaces and line ends: `text + "".join(pieces)` is what is shown. `special` gives the model's
+        own tokens instead, `<unk>` among them, of which `join` makes text.
         """
-        return self._after(text).write(max_tokens, temperature, top_k, top_p, seed, unknown)
+        return self._after(text).write(max_tokens, temperature, top_k, top_p, seed, special)
 
     def join(self, words: Sequence[str]) -> str:
-        """Put words together to text."""
+        """Put tokens together to text."""
         return self.encoder.tokenizer.join(words)
 
-    def start(self) -> "State":
+    def start(self) -> State:
         """Begin a text."""
         return State(self, self.engine.start())
 
-    def restore(self, saved: bytes) -> "State":
-        """Go on with a state that was saved."""
-        return State(self, self.engine.restore(saved))
+    def restore(self, saved: bytes) -> State:
+        """Return a state that was saved."""
+        return restored(self, saved)
 
-    def _after(self, text: str) -> "State":
+    def _after(self, text: str) -> State:
         state = self.start()
         state.feed(text)
+        state.settle()
         if not state.tokens:
             state.feed("\n")
         return state
 
-    def _scored(self, ids: Ids, scores: NDArray[np.float32]) -> list[Scored]:
+    def _score_batch(self, texts: Sequence[str], threads: int) -> list[Scores]:
+        ids = [self.encoder.ids(text) for text in texts]
+        for number, own in enumerate(ids):
+            if len(own) < 2:
+                raise InferenceError(
+                    f"text {number} has {len(own)} tokens and nothing to predict: it needs 2 or "
+                    "more; leave it out, or take score_lines"
+                )
+        scores = self.engine.score_batch(ids, threads)
+        return [self._scored(own, score) for own, score in zip(ids, scores, strict=True)]
+
+    def _scored(self, ids: Ids, scores: NDArray[np.float32]) -> Scores:
         words = map(self.engine.word, ids[1:].tolist())
-        return [Scored(*pair) for pair in zip(words, scores.tolist(), strict=True)]
+        return Scores(Scored(*pair) for pair in zip(words, scores.tolist(), strict=True))
 
 
-class State:
-    """A text that is read on and on; it can be asked for the next word at any time."""
-
-    def __init__(self, model: LM, session: Session) -> None:
-        self._model, self._session = model, session
-
-    @property
-    def tokens(self) -> int:
-        """How many tokens were read."""
-        return self._session.tokens
-
-    def feed(self, text: str) -> None:
-        """Read more text: one word or many."""
-        self._session.feed_many(self._model.encoder.ids(text))
-
-    def feed_words(self, words: Sequence[str]) -> None:
-        """Read words as the model gives them: no text is split."""
-        self._session.feed_many(self._model.encoder.ids_of(words))
-
-    def top_k(self, k: int = 5) -> list[Candidate]:
-        """The k likeliest words, the likeliest first."""
-        return self._candidates(*self._session.top_k(k))
-
-    def complete(self, prefix: str, k: int = 5) -> list[Candidate]:
-        """The k likeliest words that begin with `prefix`."""
-        return self._candidates(*self._session.complete(prefix, k))
-
-    def logprob(self, word: str) -> float:
-        """Natural log-probability that this word comes next; an unknown word is an error."""
-        return self._session.log_probability(self._model.encoder.known(word))
-
-    def distribution(self) -> NDArray[np.float32]:
-        """Probabilities of all words, in the order of `vocabulary`."""
-        return np.exp(self._session.log_distribution())
-
-    def sample(self, u: float, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0) -> str:
-        """Choose the next word by a number in [0, 1); it is not read."""
-        return self._model.engine.word(self._session.sample(u, temperature, top_k, top_p))
-
-    def write(
-        self,
-        max_tokens: int,
-        temperature: float = 1.0,
-        top_k: int = 0,
-        top_p: float = 1.0,
-        seed: int = 0,
-        unknown: bool = False,
-    ) -> Iterator[str]:
-        """Choose word after word and read each, as `LM.generate` does."""
-        if max_tokens < 0:
-            raise InferenceError(f"max_tokens is {max_tokens}, but it must be 0 or more")
-        if temperature != 0:
-            check_sampling(temperature, top_k, top_p)
-        random = np.random.default_rng(seed)
-
-        def words() -> Iterator[str]:
-            for _ in range(max_tokens):
-                word = self._choose(random, temperature, top_k, top_p)
-                if word == UNK and not unknown:
-                    word = self._choose_known(random, temperature, top_k, top_p)
-                self.feed_words([word])
-                yield word
-
-        return words()
-
-    def fork(self) -> "State":
-        """Give a second state that has read the same and goes on by itself."""
-        return State(self._model, self._session.fork())
-
-    def save(self) -> bytes:
-        """Give all of it as bytes, for the same model and engine."""
-        return self._session.save()
-
-    def restore(self, saved: bytes) -> None:
-        """Go back to what was saved."""
-        self._session = self._model.engine.restore(saved)
-
-    def _choose(
-        self, random: np.random.Generator, temperature: float, top_k: int, top_p: float
-    ) -> str:
-        if temperature == 0:
-            return self.top_k(1)[0].word
-        return self.sample(random.random(), temperature, top_k, top_p)
-
-    def _choose_known(
-        self, random: np.random.Generator, temperature: float, top_k: int, top_p: float
-    ) -> str:
-        """Choose among all words but `<unk>`: as drawing again until another word comes."""
-        scores = self._session.log_distribution()
-        scores[self._model.encoder.unknown] = -np.inf
-        if temperature == 0:
-            return self._model.engine.word(int(scores.argmax()))
-        return self._model.engine.word(choose(scores, random.random(), temperature, top_k, top_p))
-
-    def _candidates(self, ids: Ids, scores: NDArray[np.float32]) -> list[Candidate]:
-        words = map(self._model.engine.word, ids.tolist())
-        return [Candidate(*pair) for pair in zip(words, np.exp(scores).tolist(), strict=True)]
+def _checked_texts(texts: Sequence[str]) -> Sequence[str]:
+    """Refuse one text where several are meant: its letters would be the texts."""
+    if isinstance(texts, str):
+        raise InferenceError("texts must be a list of texts, got one text: write [text]")
+    return texts

@@ -26,10 +26,10 @@ from micronet_lm.artifact import write_packed
 from micronet_lm.artifact.random_model import Choice, random_model
 from micronet_lm.config import CODE_PLACES, TEXT_PLACES, ModelConfig, Place
 from micronet_lm.errors import MicronetError
-from micronet_lm.runtime.demo import demo_model
 from micronet_lm.runtime.engine import Engine, Floats, Session
 from micronet_lm.runtime.engines import has_native
 from micronet_lm.runtime.native import NativeEngine, NativeSession, kernel_sets
+from micronet_lm.runtime.places import shipped_model
 from micronet_lm.runtime.reference import NumpyEngine
 
 TOLERANCE = 1e-5
@@ -280,7 +280,7 @@ def _models(folder: Path) -> Iterator[tuple[str, Path, bool]]:
     for name, shape, choice in _choices():
         write_packed(path, random_model(shape, choice))
         yield f"a random model ({name})", path, bool(choice.places)
-    yield "the demo model", demo_model(), True
+    yield "the demo model", shipped_model(), True
 
 
 def main(words: list[str]) -> int:

@@ -10,6 +10,7 @@ from micronet_lm.corpus.tokenizers import Tokenizer, tokenizer
 from micronet_lm.corpus.vocabulary import EOS, UNK
 from micronet_lm.errors import ArtifactError, InferenceError
 from micronet_lm.runtime.engine import Engine
+from micronet_lm.runtime.reading import Reader
 
 _LIMIT = 1 << 20
 """Words that are remembered with their ids: bounds the memory on text that never repeats."""
@@ -55,8 +56,13 @@ class Encoder:
         self.unknown, self.line_end = self._ids.unknown, self._ids[EOS]
 
     def ids(self, text: str) -> NDArray[np.int64]:
-        """The ids of a text; no `<eos>` is added at the end."""
-        return self.ids_of(self.tokenizer.tokens(text))
+        """Return the ids of a text; no `<eos>` is added at the end."""
+        return self.ids_of(self.tokens(text))
+
+    def tokens(self, text: str) -> list[str]:
+        """Split a text as it was typed: white space around it does not count."""
+        reader = Reader(self.tokenizer)
+        return [*reader.take(text), *reader.close()]
 
     def ids_of(self, words: Sequence[str]) -> NDArray[np.int64]:
         """The ids of words, that of `<unk>` for unknown ones."""
@@ -66,7 +72,7 @@ class Encoder:
 
     def unknown_words(self, text: str) -> list[str]:
         """The words of a text that become `<unk>`, in order; `<unk>` itself is none of them."""
-        words = self.tokenizer.tokens(text)
+        words = self.tokens(text)
         places = np.flatnonzero(self.ids_of(words) == self.unknown)
         return [word for word in map(words.__getitem__, places.tolist()) if word != UNK]
 
