@@ -1,4 +1,4 @@
-"""How text becomes tokens and tokens become text again, by name."""
+"""Tokenizers by name: from text to tokens and back."""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -10,21 +10,21 @@ from micronet_lm.errors import UsageError
 
 
 class Tokenizer(Protocol):
-    """Turns text into tokens and back; a newline is the token `<eos>`, no token is empty."""
+    """Conversion from text to tokens and back; a newline is `<eos>`, and no token is empty."""
 
     @property
     def name(self) -> str:
-        """The name by which configurations and corpora know it."""
+        """The name used in recipes and corpora."""
 
     def tokens(self, text: str) -> list[str]:
         """Split text into tokens."""
 
     def join(self, tokens: Sequence[str]) -> str:
-        """Put tokens together to text."""
+        """Join tokens to text."""
 
 
 class WikiTextTokenizer:
-    """For text that is tokens already, as WikiText is: split at white space."""
+    """Tokenizer for text that is already tokenized, such as WikiText: split at white space."""
 
     name = "wikitext"
 
@@ -33,7 +33,7 @@ class WikiTextTokenizer:
         return text.replace("\n", f" {EOS} ").split()
 
     def join(self, tokens: Sequence[str]) -> str:
-        """Put a space between words and a newline for each `<eos>`."""
+        """Join words with spaces, and write a newline for each `<eos>`."""
         lines: list[list[str]] = [[]]
         for token in tokens:
             if token == EOS:
@@ -49,12 +49,12 @@ _KNOWN: dict[str, Callable[[], Tokenizer]] = {
 }
 
 TOKENIZERS = tuple(_KNOWN)
-"""The names that `tokenizer` knows."""
+"""The names that `tokenizer` accepts."""
 
 
-@cache  # one of each: the pieces that the tokenizer `word` remembers serve every caller
+@cache  # one instance each: all callers share the pieces that the tokenizer `word` remembers
 def tokenizer(name: str) -> Tokenizer:
-    """Give the tokenizer of that name."""
+    """Return the tokenizer of that name."""
     try:
         return _KNOWN[name]()
     except KeyError:

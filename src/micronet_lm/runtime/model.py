@@ -1,4 +1,4 @@
-"""The face by text: a packed model that scores, predicts and writes words."""
+"""Text-level API for packed models: scores, next words, generated text."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ from micronet_lm.runtime.words import Encoder, Words
 
 
 class Scored(NamedTuple):
-    """A token of a text, as the model knows it, and its natural log-probability."""
+    """A token as a word of the vocabulary, and its natural log-probability."""
 
     word: str
     log_probability: float
@@ -31,53 +31,53 @@ class Candidate(NamedTuple):
 
 
 def load(path: Path | str, engine: Name = "auto") -> "LM":
-    """Open a packed file. `auto` takes the native engine where it is built, else NumPy."""
+    """Open a packed file; `auto` takes the native engine where it is built, else NumPy."""
     return LM(open_engine(path, engine))
 
 
 class LM:
     """A packed language model.
 
-    A text is split into tokens as the training corpus was; a newline is the token `<eos>`, and
-    words that the vocabulary lacks become `<unk>`.
+    Text is split into tokens like the training corpus; a newline is the token `<eos>`, and words
+    outside the vocabulary become `<unk>`.
     """
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        """The engine underneath, which works by word ids."""
+        """The engine that computes, by word ids."""
         metadata = strict_json(engine.metadata, "its metadata")
         self.card: Mapping[str, Any] = metadata["card"]
-        """What the model is and where it comes from."""
+        """Description of the model and its origin."""
         self.vocabulary = Words(engine)
-        """All words; a word's place is its id."""
+        """All words; a word's index is its id."""
         self.encoder = Encoder(engine, metadata["tokenizer"])
-        """From text to ids."""
+        """Converter from text to ids."""
 
     def __repr__(self) -> str:
         return f"LM({self.card.get('name', 'unnamed')!r}, {len(self.vocabulary)} words)"
 
     def perplexity(self, text: str, threads: int = 1) -> float:
-        """exp of the mean negative log-probability of every token after the first."""  # noqa: D403
+        """Return exp of the mean negative log-probability of every token after the first."""
         scores = self.engine.score(self.encoder.ids(text), threads)
         return float(np.exp(min(-scores.mean(dtype=np.float64), 709.0)))
 
     def score(self, text: str, threads: int = 1) -> list[Scored]:
-        """Score every token after the first, each from all tokens before it."""
+        """Return every token after the first with its log-probability after all tokens before."""
         ids = self.encoder.ids(text)
         return self._scored(ids, self.engine.score(ids, threads))
 
     def score_batch(self, texts: Sequence[str], threads: int = 1) -> list[list[Scored]]:
-        """Score several texts, each on its own; `threads` changes only the speed."""
+        """Score several texts independently; `threads` changes only the speed."""
         ids = [self.encoder.ids(text) for text in texts]
         scores = self.engine.score_batch(ids, threads)
         return [self._scored(own, score) for own, score in zip(ids, scores, strict=True)]
 
     def top_k(self, text: str, k: int = 5) -> list[Candidate]:
-        """The k likeliest words after a text; after a line's end where the text is empty."""
+        """Return the k likeliest words after a text; an empty text counts as a line end."""
         return self._after(text).top_k(k)
 
     def complete(self, text: str, prefix: str, k: int = 5) -> list[Candidate]:
-        """The k likeliest words after a text among those that begin with `prefix`."""
+        """Return the k likeliest words after a text that begin with `prefix`."""
         return self._after(text).complete(prefix, k)
 
     def generate(
@@ -90,17 +90,17 @@ class LM:
         seed: int = 0,
         unknown: bool = False,
     ) -> Iterator[str]:
-        """Write on after a text, word by word; the same seed gives the same words.
+        """Continue a text word by word; the same seed gives the same words.
 
         A temperature of 0 always takes the likeliest word. `top_k` above 0 and `top_p` below 1
-        leave only the likeliest words to choose from. `<unk>`, the word for all that the
-        vocabulary lacks, is written only where `unknown` says so. Words come as the model knows
-        them: `join` makes text of them.
+        restrict the choice to the likeliest words. `<unk>`, which stands for all words outside
+        the vocabulary, is generated only if `unknown` is true. The result is words of the
+        vocabulary; `join` turns them into text.
         """
         return self._after(text).write(max_tokens, temperature, top_k, top_p, seed, unknown)
 
     def join(self, words: Sequence[str]) -> str:
-        """Put words together to text."""
+        """Join words to text."""
         return self.encoder.tokenizer.join(words)
 
     def start(self) -> "State":
@@ -108,7 +108,7 @@ class LM:
         return State(self, self.engine.start())
 
     def restore(self, saved: bytes) -> "State":
-        """Go on with a state that was saved."""
+        """Return the state saved in these bytes."""
         return State(self, self.engine.restore(saved))
 
     def _after(self, text: str) -> "State":
@@ -124,14 +124,14 @@ class LM:
 
 
 class State:
-    """A text that is read on and on; it can be asked for the next word at any time."""
+    """A text being read; it predicts the next word at any time."""
 
     def __init__(self, model: LM, session: Session) -> None:
         self._model, self._session = model, session
 
     @property
     def tokens(self) -> int:
-        """How many tokens were read."""
+        """Number of tokens read."""
         return self._session.tokens
 
     def feed(self, text: str) -> None:
@@ -139,27 +139,27 @@ class State:
         self._session.feed_many(self._model.encoder.ids(text))
 
     def feed_words(self, words: Sequence[str]) -> None:
-        """Read words as the model gives them: no text is split."""
+        """Read words of the vocabulary, without splitting text."""
         self._session.feed_many(self._model.encoder.ids_of(words))
 
     def top_k(self, k: int = 5) -> list[Candidate]:
-        """The k likeliest words, the likeliest first."""
+        """Return the k likeliest words, the likeliest first."""
         return self._candidates(*self._session.top_k(k))
 
     def complete(self, prefix: str, k: int = 5) -> list[Candidate]:
-        """The k likeliest words that begin with `prefix`."""
+        """Return the k likeliest words that begin with `prefix`."""
         return self._candidates(*self._session.complete(prefix, k))
 
     def logprob(self, word: str) -> float:
-        """Natural log-probability that this word comes next; an unknown word is an error."""
+        """Return the natural log-probability of this next word; an unknown word is an error."""
         return self._session.log_probability(self._model.encoder.known(word))
 
     def distribution(self) -> NDArray[np.float32]:
-        """Probabilities of all words, in the order of `vocabulary`."""
+        """Return the probabilities of all words, in the order of `vocabulary`."""
         return np.exp(self._session.log_distribution())
 
     def sample(self, u: float, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0) -> str:
-        """Choose the next word by a number in [0, 1); it is not read."""
+        """Choose the next word by a number in [0, 1), without reading it."""
         return self._model.engine.word(self._session.sample(u, temperature, top_k, top_p))
 
     def write(
@@ -171,9 +171,9 @@ class State:
         seed: int = 0,
         unknown: bool = False,
     ) -> Iterator[str]:
-        """Choose word after word and read each, as `LM.generate` does."""
+        """Generate words and read each of them, as `LM.generate` does."""
         if max_tokens < 0:
-            raise InferenceError(f"max_tokens is {max_tokens}, but it must be 0 or more")
+            raise InferenceError(f"max_tokens must be 0 or more, got {max_tokens}")
         if temperature != 0:
             check_sampling(temperature, top_k, top_p)
         random = np.random.default_rng(seed)
@@ -189,15 +189,15 @@ class State:
         return words()
 
     def fork(self) -> "State":
-        """Give a second state that has read the same and goes on by itself."""
+        """Return an independent copy of this state."""
         return State(self._model, self._session.fork())
 
     def save(self) -> bytes:
-        """Give all of it as bytes, for the same model and engine."""
+        """Return the state as bytes, for the same model and engine."""
         return self._session.save()
 
     def restore(self, saved: bytes) -> None:
-        """Go back to what was saved."""
+        """Return to a saved state."""
         self._session = self._model.engine.restore(saved)
 
     def _choose(
@@ -210,7 +210,7 @@ class State:
     def _choose_known(
         self, random: np.random.Generator, temperature: float, top_k: int, top_p: float
     ) -> str:
-        """Choose among all words but `<unk>`: as drawing again until another word comes."""
+        """Choose among all words but `<unk>`, as if drawing until another word comes."""
         scores = self._session.log_distribution()
         scores[self._model.encoder.unknown] = -np.inf
         if temperature == 0:
