@@ -136,7 +136,7 @@ def test_integers_steps_and_words_are_checked(tmp_path: Path) -> None:
     for change, said in (
         ({"values": np.full_like(own.values, -8)}, "outside −7 to 7"),
         ({"scales": np.array([1.1], np.float32)}, "scales"),
-        ({"scales": np.ones(3, np.float32)}, "scales"),
+        ({"scales": np.ones(3, np.float32)}, r"one scale, or one per row, got \[3\]"),
         ({"scales": None}, "no scales"),
     ):
         tensors = {**model.tensors, name: replace(own, **change)}

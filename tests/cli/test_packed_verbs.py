@@ -321,7 +321,7 @@ def test_mistakes_are_one_sentence(
             "--checkpoint is for runs",
         ),
         (["evaluate", "missing.safetensors", "--text", str(one)], 1, "there is no file"),
-        (["account", str(told(shares=[1, 2]))], 1, "shares [1, 2] are not"),
+        (["account", str(told(shares=[1, 2]))], 1, "each of the model's 3 bins, got [1, 2]"),
         (["account", str(told(shares=[1, -2, 3]))], 1, "--shares"),
         (["account", str(told(shares=[0, 0, 0]))], 1, "--shares"),
         (["account", str(told(shares="many"))], 1, "--shares"),

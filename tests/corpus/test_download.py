@@ -162,7 +162,7 @@ def test_no_network(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound but not listening: connections are refused
         address = f"http://127.0.0.1:{taken.getsockname()[1]}/corpus.zip"
-        with pytest.raises(DownloadError, match=rf"cannot fetch {address} .*--from"):
+        with pytest.raises(DownloadError, match=rf"cannot download {address} .*--from"):
             fetch(address, tmp_path / "c", attempts=2, pause=0)
 
 

@@ -74,5 +74,5 @@ def test_streams_are_contiguous_and_begin_anew_after_a_pass() -> None:
     [("random", 1, 5001, "10,002"), ("stream", 10, 1000, "10,001")],
 )
 def test_a_text_that_is_too_short(sampling: str, batch: int, window: int, needed: str) -> None:
-    with pytest.raises(CorpusError, match=f"10,000 tokens, .* need {needed}; lower train"):
+    with pytest.raises(CorpusError, match=f"10,000 tokens, .* need {needed}: lower train"):
         sampler(sampling=sampling, batch=batch, window=window)

@@ -42,7 +42,7 @@ def test_hashes_and_fingerprint_are_those_of_the_files(small: Corpus) -> None:
         digest = hashlib.sha256(data).hexdigest()
         assert small.manifest.files[name] == {"bytes": len(data), "sha256": digest}
         lines += f"{name} {digest}\n"
-    expected = hashlib.sha256(f"{lines}tokenizer word\n".encode()).hexdigest()
+    expected = hashlib.sha256(f"{lines}tokenizer word-2\n".encode()).hexdigest()
     assert small.fingerprint == expected
 
 
@@ -74,7 +74,7 @@ def test_not_a_corpus(tmp_path: Path, small: Corpus) -> None:
     with pytest.raises(CorpusError, match="is not a corpus, its manifest"):
         Corpus.open(tmp_path / "empty")
     (small.path / "manifest.json").unlink()
-    with pytest.raises(CorpusError, match=r"half-written.*build it again with --force"):
+    with pytest.raises(CorpusError, match=r"incomplete.*build it again with --force"):
         Corpus.open(small.path)
 
 
@@ -86,7 +86,7 @@ def test_files_that_do_not_fit_the_manifest(small: Corpus, name: str) -> None:
     with pytest.raises(CorpusError, match=f"{name} .*{len(data) - 1} bytes instead of {len(data)}"):
         Corpus.open(small.path)
     path.unlink()
-    with pytest.raises(CorpusError, match=f"{name} does not fit its manifest .missing."):
+    with pytest.raises(CorpusError, match=f"{name} does not match its manifest .missing."):
         Corpus.open(small.path)
 
 
@@ -98,14 +98,14 @@ def test_an_array_of_the_right_size_but_the_wrong_kind(small: Corpus) -> None:
         Corpus.open(small.path)
     for other in (b"x", b"PK\x03\x04", data[:20]):  # also what NumPy might take for a zip
         path.write_bytes(other.ljust(len(data), b"x"))
-        with pytest.raises(CorpusError, match=r"valid\.npy does not fit"):
+        with pytest.raises(CorpusError, match=r"valid\.npy does not match"):
             Corpus.open(small.path)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 2}, "format version 2, this program reads version 1"),
+        ({"version": 2}, "format version 2, but this program reads version 1"),
         ({"extra": 1}, "unknown or missing: extra"),
         ({"tokens": {"train": 3}}, "values of the wrong kind"),
         ({"files": {"train.npy": 3}}, "values of the wrong kind"),

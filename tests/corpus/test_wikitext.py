@@ -133,7 +133,7 @@ def test_a_link_in_an_archive_is_not_followed(tmp_path: Path) -> None:
         link = tarfile.TarInfo("wikitext-2/wiki.test.tokens")
         link.type, link.linkname = tarfile.SYMTYPE, str(tmp_path / "secret")
         archive.addfile(link)
-    with pytest.raises(CorpusError, match=r"holds no wiki\.test\.tokens"):
+    with pytest.raises(CorpusError, match=r"does not contain wiki\.test\.tokens"):
         build_corpus("wikitext-2", tmp_path / "c", from_path=path)
 
 
@@ -147,28 +147,32 @@ def test_a_missing_file_is_named(tmp_path: Path, kind: str) -> None:
         "zip": lambda: write_zip(tmp_path / "p", data),
         "tar": lambda: write_tar(tmp_path / "p", data, "w:gz"),
     }
-    with pytest.raises(CorpusError, match=r"p holds no wiki\.train\.tokens: give"):
+    with pytest.raises(CorpusError, match=r"p does not contain wiki\.train\.tokens: give"):
         build_corpus("wikitext-2", tmp_path / "c", from_path=makers[kind]())
 
 
 def test_the_held_out_part_of_wikitext_103_is_not_enough(archive: Path, tmp_path: Path) -> None:
     if not list(archive.parent.glob("wikitext-103*")):
         pytest.skip("wikitext-103-heldout.tar.xz is not here: put it beside WikiText-2")
-    with pytest.raises(CorpusError, match=r"wikitext-103.* holds no wiki\.train\.tokens"):
+    with pytest.raises(CorpusError, match=r"wikitext-103.* does not contain wiki\.train\.tokens"):
         build_corpus("wikitext-103", tmp_path / "c", from_path=archive.parent)
 
 
 @pytest.mark.usefixtures("tiny")
 def test_a_wrong_size_or_count_is_named(tmp_path: Path) -> None:
     longer = write_folder(tmp_path / "1", TEXTS | {"wiki.test.tokens": " b \n \n\n"})
-    with pytest.raises(CorpusError, match=r"test split of wikitext-2 should have 6 bytes .* has 7"):
+    with pytest.raises(
+        CorpusError, match=r"test split of wikitext-2 should have 6 bytes, but .* has 7"
+    ):
         build_corpus("wikitext-2", tmp_path / "c", from_path=longer)
     joined = write_folder(tmp_path / "2", TEXTS | {"wiki.valid.tokens": " a_c \n"})
-    with pytest.raises(CorpusError, match=r"valid split .* should have 3 tokens .* has 2"):
+    with pytest.raises(CorpusError, match=r"valid split .* should have 3 tokens, but .* has 2"):
         build_corpus("wikitext-2", tmp_path / "c", from_path=joined)
     other = TEXTS["wiki.train.tokens"].replace("Title", "Other", 1)
     renamed = write_folder(tmp_path / "3", TEXTS | {"wiki.train.tokens": other})
-    with pytest.raises(CorpusError, match=r"train split .* should have 6 distinct words .* has 7"):
+    with pytest.raises(
+        CorpusError, match=r"train split .* should have 6 distinct words, but .* has 7"
+    ):
         build_corpus("wikitext-2", tmp_path / "c", from_path=renamed)
 
 
@@ -192,16 +196,16 @@ def test_broken_archives(tmp_path: Path, suffix: str) -> None:
     data = path.read_bytes()
     for damage in (data[: len(data) // 2], data[:80] + bytes(20) + data[100:], b"no archive", b""):
         path.write_bytes(damage)
-        with pytest.raises(CorpusError, match=r"a.* (is not a readable|holds no)"):
+        with pytest.raises(CorpusError, match=r"a.* (is not a readable|does not contain)"):
             build_corpus("wikitext-2", tmp_path / "c", from_path=path)
 
 
 def test_nothing_at_the_place(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"no file or folder .*nowhere: give --from"):
         build_corpus("wikitext-2", tmp_path / "c", from_path=tmp_path / "nowhere")
-    with pytest.raises(CorpusError, match=r"holds neither .* nor an archive wikitext-2\*\.zip"):
+    with pytest.raises(CorpusError, match=r"contains neither .* nor an archive wikitext-2\*\.zip"):
         build_corpus("wikitext-2", tmp_path / "c", from_path=tmp_path)
-    with pytest.raises(UsageError, match="leave --split out"):
+    with pytest.raises(UsageError, match="leave out --split"):
         build_corpus("wikitext-2", tmp_path / "c", from_path=tmp_path, split=(0.8, 0.1, 0.1))
 
 

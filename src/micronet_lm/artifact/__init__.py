@@ -1,4 +1,4 @@
-"""The packed file: one small safetensors file with everything that running a model needs."""
+"""The packed file: one small safetensors file with everything needed to run a model."""
 
 from micronet_lm.artifact.packed_model import CacheParameters, PackedModel, Weights
 from micronet_lm.artifact.reader import PackedFile, open_packed, read_packed

@@ -1,4 +1,4 @@
-"""Where the bits of a model are: tensor by tensor, part by part, and what stayed in fp32."""
+"""Bits of a packed model by tensor and by part, and what stayed in fp32."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,28 +19,28 @@ PARTS = {
     "inner": "feed-forward",
     "outer": "feed-forward",
 }
-"""Which part a tensor belongs to: that of the first key in its name."""
+"""Part of a tensor: that of the first key contained in its name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Piece:
-    """A tensor, or several that are shown together."""
+    """A tensor, or several shown together."""
 
     name: str
     part: str
     shape: tuple[int, ...]
     bits: int
-    """Of an element."""
+    """Bits per element."""
     size: int
     nonzeros: int
     sparse: bool
     stored: int
-    """Bits that it takes: elements, mask and scales."""
+    """Bits in the file: elements, mask and scales."""
     scales: int
     """Bits of its scales alone."""
 
     def as_json(self) -> dict[str, Any]:
-        """Return plain values; scales are called as in the file."""
+        """Return plain values; scales have the name they have in the file."""
         own = {("steps" if key == "scales" else key): value for key, value in vars(self).items()}
         return {**own, "density": self.density}
 
@@ -51,7 +51,7 @@ class Piece:
 
 
 def pieces(model: PackedModel) -> list[Piece]:
-    """List everything that a model stores, without its words."""
+    """Return every tensor that a model stores, without its words."""
     found = [_piece(name, weights) for name, weights in model.tensors.items()]
     for place, rows in model.activations.items():
         found.append(_floats(f"activations.{place}", "activations", rows.shape))
@@ -61,7 +61,7 @@ def pieces(model: PackedModel) -> list[Piece]:
 
 
 def by_part(listed: Iterable[Piece]) -> dict[str, int]:
-    """Sum up bits by part, the largest first."""
+    """Return the bits of each part, the largest first."""
     sums: dict[str, int] = {}
     for piece in listed:
         sums[piece.part] = sums.get(piece.part, 0) + piece.stored
@@ -69,7 +69,7 @@ def by_part(listed: Iterable[Piece]) -> dict[str, int]:
 
 
 def left_in_fp32(listed: Iterable[Piece]) -> dict[str, int]:
-    """Sum up the bits of all 32-bit numbers by part, scales on their own, the largest first."""
+    """Return the bits of all 32-bit numbers by part, scales apart, the largest first."""
     sums: dict[str, int] = {}
     for piece in listed:
         if piece.bits == FULL:

@@ -1,4 +1,4 @@
-"""The model card: what a packed model is, where it comes from, what it costs. Plain JSON values."""
+"""The model card: a packed model's name, origin and costs, as plain JSON values."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +15,7 @@ from micronet_lm.evaluation import perplexity
 from micronet_lm.runs import open_checkpoint
 
 _TRAINING = ("steps", "batch", "window", "learning_rate", "seed")
-"""What a card says of the training; all the rest is in the run."""
+"""Keys of the training in a card; the others are in the run."""
 
 
 def make_card(
@@ -27,14 +27,14 @@ def make_card(
     perplexities: Mapping[str, float],
     made_by: str,
 ) -> dict[str, Any]:
-    """Describe a model; `perplexities` are by split, `made_by` is the command that packs it."""
+    """Return a model's card; `perplexities` are by split, `made_by` is the packing command."""
     manifest = corpus.manifest
     return {
         "name": name,
         "micronet": micronet_lm.__version__,
         "made_by": made_by,
         "corpus": {
-            "source": Path(manifest.source).name,  # not where it lay on the maker's disk
+            "source": Path(manifest.source).name,  # without the path on the maker's disk
             "tokenizer": manifest.tokenizer,
             "words": manifest.words,
             "train_tokens": manifest.tokens["train"],
@@ -48,30 +48,30 @@ def make_card(
 
 
 def card_shares(card: Mapping[str, Any], shape: ModelConfig) -> tuple[int, ...] | None:
-    """The test tokens in each bin that a card tells, if it does; they must fit the model."""
+    """Return the card's number of test tokens per bin, if any; refuse one that does not fit."""
     shares = card.get("shares")
     if shares is None:
         return None
     whole = isinstance(shares, list) and all(type(n) is int and n >= 0 for n in shares)
     if not whole or len(shares) != len(shape.cutoffs) + 1 or not sum(shares):
         raise ArtifactError(
-            f"the card's shares {short(shares)} are not test tokens of each of the model's "
-            f"{len(shape.cutoffs) + 1} bins; give the numbers with --shares, or a --corpus"
+            f"the card's shares must be one number of test tokens for each of the model's "
+            f"{len(shape.cutoffs) + 1} bins, got {short(shares)}: give --shares or --corpus"
         )
     return tuple(shares)
 
 
 def known_perplexity(checkpoint: Path) -> dict[str, float]:
-    """The validation perplexity that a checkpoint's model was chosen for, if it says one."""
+    """Return the validation perplexity stored in a checkpoint, if any."""
     with open_checkpoint(checkpoint) as reader:
         loss = reader.progress.best_loss
     return {} if loss is None else {"valid": perplexity(loss)}
 
 
 def _essentials(recipe: Recipe) -> dict[str, Any]:
-    """The sections that say what was done, without those that were not."""
+    """Return the recipe's sections of techniques that were used."""
     whole = recipe.model_dump(mode="json", exclude_none=True)
-    del whole["corpus"], whole["model"]  # said elsewhere in the file
+    del whole["corpus"], whole["model"]  # stored elsewhere in the file
     whole["train"] = {key: whole["train"][key] for key in _TRAINING}
     return whole
 

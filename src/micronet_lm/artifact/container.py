@@ -1,8 +1,7 @@
-"""The outer form of a packed file: safetensors, read strictly.
+"""The container of a packed file: safetensors, read strictly.
 
-The safetensors package would read it too, but it says little about what is wrong, and it does not
-promise to refuse a name that comes twice. Nothing is believed here before it is checked against the
-file's length.
+The safetensors package would read it too, but its errors say little, and it does not promise to
+refuse a duplicate name. Every number is checked against the file's length before it is used.
 """
 
 import mmap
@@ -18,7 +17,7 @@ from micronet_lm.artifact.metadata import refuse, short, strict_json
 from micronet_lm.errors import ArtifactError
 
 LENGTH = 8
-"""Bytes of the header's length at the beginning."""
+"""Size of the field at the beginning that holds the header's length, in bytes."""
 LONGEST_HEADER = 100_000_000
 _TYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "U8": np.dtype("u1")}
 
@@ -33,31 +32,31 @@ class Part:
     begin: int
     """Its first byte, from the beginning of the file."""
     end: int
-    """The byte behind its last."""
+    """The byte after its last."""
 
     @property
     def bytes(self) -> int:
-        """Its length."""
+        """Its length in bytes."""
         return self.end - self.begin
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Container:
-    """A file's tensors, still as bytes, and its metadata as text."""
+    """A file's tensors as bytes, and its metadata as text."""
 
     path: Path
     bytes: int
-    """Length of the whole file."""
+    """Length of the file."""
     parts: Mapping[str, Part]
     metadata: str
     _data: "mmap.mmap"
 
     def everything(self) -> "mmap.mmap":
-        """Give the whole file's bytes."""
+        """Return the bytes of the whole file."""
         return self._data
 
     def array(self, name: str) -> NDArray[Any]:
-        """Give a tensor as a view of the mapped file, which cannot be written to."""
+        """Return a tensor as a read-only view of the mapped file."""
         part = self.parts[name]
         kind = _TYPES[part.dtype]
         count = part.bytes // kind.itemsize
@@ -67,17 +66,17 @@ class Container:
 
 
 def check_there(path: Path) -> None:
-    """Refuse to look for a packed model in what is no file."""
+    """Refuse a path that is not a file."""
     if path.is_dir():
         raise ArtifactError(
-            f"{path} is a folder, not a packed file; 'micronet pack' makes one of a run"
+            f"{path} is a folder, not a packed file: make one of a run with 'micronet pack'"
         )
     if not path.exists():
-        raise ArtifactError(f"there is no file {path}; 'micronet pack RUN -o {path}' makes one")
+        raise ArtifactError(f"there is no file {path}: make one with 'micronet pack RUN -o {path}'")
 
 
 def open_container(path: Path) -> Container:
-    """Map a file and check its header, all lengths and all places."""
+    """Map a file and check its header, all lengths and all offsets."""
     check_there(path)
     with path.open("rb") as file:
         size = file.seek(0, 2)
@@ -86,13 +85,13 @@ def open_container(path: Path) -> Container:
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     length = int.from_bytes(data[:LENGTH], "little")
     if length > LONGEST_HEADER or length > size - LENGTH:
-        refuse(f"its header claims {length} bytes of {size}: it is no safetensors file or cut off")
+        refuse(f"its header claims {length} bytes of {size}: it is not safetensors, or truncated")
     try:
         text = data[LENGTH : LENGTH + length].decode("utf-8")
     except UnicodeDecodeError as error:
         refuse(f"byte {error.start} of its header is not UTF-8")
     if not text.startswith("{"):
-        refuse("its header does not begin with a brace: it is no safetensors file")
+        refuse("its header does not begin with a brace: it is not a safetensors file")
     header = strict_json(text, "its header")
     metadata = _metadata(header.pop("__metadata__", None))
     begin = LENGTH + length
@@ -105,24 +104,24 @@ def _metadata(record: Any) -> str:
     if not isinstance(record, dict) or not isinstance(record.get("micronet"), str):
         refuse("it has no metadata 'micronet': it is another kind of safetensors file")
     if len(record) > 1:
-        refuse("its metadata have more than the entry 'micronet'")
+        refuse("its metadata must have only the entry 'micronet'")
     return str(record["micronet"])
 
 
 def _part(name: str, entry: Any, base: int) -> Part:
     what = f"its tensor {short(name)}"
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
-        refuse(f"{what} is not described by dtype, shape and data_offsets")
+        refuse(f"{what} must be described by dtype, shape and data_offsets")
     dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(dtype, str) or dtype not in _TYPES:
-        refuse(f"{what} has the dtype {short(dtype)}, which is neither F32 nor U8")
+        refuse(f"{what} must have the dtype F32 or U8, got {short(dtype)}")
     for numbers in (shape, offsets):
         if not isinstance(numbers, list) or any(type(n) is not int or n < 0 for n in numbers):
-            refuse(f"{what} has {short(numbers)} where sizes belong")
+            refuse(f"{what} must have whole numbers as sizes, got {short(numbers)}")
     if len(offsets) != 2 or offsets[0] > offsets[1]:
-        refuse(f"{what} has {short(offsets)} for its begin and end")
+        refuse(f"{what} must have its begin and end as offsets, got {short(offsets)}")
     if len(shape) > 2:
-        refuse(f"{what} has {len(shape)} dimensions, more than 2")
+        refuse(f"{what} must have at most 2 dimensions, got {len(shape)}")
     count = 1
     for number in shape:
         count *= number
@@ -132,11 +131,11 @@ def _part(name: str, entry: Any, base: int) -> Part:
 
 
 def _check_places(parts: Mapping[str, Part], begin: int, size: int) -> None:
-    """Refuse parts that overlap, leave gaps or end before or behind the file's end."""
+    """Refuse parts that overlap, leave gaps or do not end at the file's end."""
     at = begin
     for name, part in sorted(parts.items(), key=lambda item: (item[1].begin, item[1].end)):
         if part.begin != at:
             refuse(f"its tensor {short(name)} does not begin where the one before it ends")
         at = part.end
     if at != size:
-        refuse(f"its tensors end at byte {at}, but the file has {size}: it is cut off or damaged")
+        refuse(f"its tensors end at byte {at}, but the file has {size}: it is truncated or damaged")

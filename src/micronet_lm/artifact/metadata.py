@@ -1,4 +1,4 @@
-"""The JSON object in a packed file's header, made and read strictly."""
+"""The JSON object in a packed file's header: written, and read strictly."""
 
 import json
 import math
@@ -14,11 +14,11 @@ from micronet_lm.errors import ArtifactError
 from micronet_lm.layout import norm_names, tensor_shapes
 
 FORMAT = 1
-"""The number of the format; another one is refused."""
+"""Version of the format; any other is refused."""
 LARGEST_SIZE = 2**31 - 1
 LARGEST_CACHE = 2**24
 BITS = range(2, 17)
-"""Widths of integers."""
+"""Allowed widths of integers."""
 
 _SIZES = ("vocabulary", "width", "layers", "heads", "key_width", "value_width", "ffn_width")
 _SHAPE = ("vocabulary", "cutoffs", "embedding_widths", *_SIZES[1:], "context")
@@ -26,17 +26,17 @@ _SHAPE = ("vocabulary", "cutoffs", "embedding_widths", *_SIZES[1:], "context")
 
 @dataclass(frozen=True, kw_only=True)
 class Described:
-    """What the metadata says of a weight tensor."""
+    """Description of a weight tensor."""
 
     shape: tuple[int, ...]
     bits: int
     nonzeros: int | None
-    """Of a sparse tensor; nothing where it is dense."""
+    """Number of non-zeros of a sparse tensor; None for a dense one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DescribedCache:
-    """What the metadata says of the cache."""
+    """Description of the cache."""
 
     size: int
     ramp: int
@@ -55,7 +55,7 @@ class Metadata:
 
 
 def to_json(model: PackedModel) -> str:
-    """Give the metadata of a model; the same model gives the same text."""
+    """Return the metadata of a model; the same model gives the same text."""
     shape = model.shape.model_dump(mode="json")
     record = {
         "format": FORMAT,
@@ -78,20 +78,23 @@ def _described(weights: Weights) -> dict[str, Any]:
 
 
 def from_json(text: str) -> Metadata:
-    """Read the metadata; everything that docs/format.md does not allow is refused."""
+    """Parse the metadata; refuse everything that docs/format.md does not allow."""
     record = strict_json(text, "the metadata")
     if not isinstance(record, dict):
         refuse("the metadata is not a JSON object")
     if type(record.get("format")) is not int or record["format"] != FORMAT:
-        refuse(f"it has the format {short(record.get('format'))}, this program reads {FORMAT}")
+        refuse(f"its format must be {FORMAT}, got {short(record.get('format'))}")
     keys = ("format", "model", "cache", "tokenizer", "activation_bits", "tensors", "card")
     _check_keys(record, keys, "the metadata")
     shape = _shape(record["model"])
     if record["tokenizer"] not in TOKENIZERS:
-        refuse(f"its tokenizer {short(record['tokenizer'])} is none of {', '.join(TOKENIZERS)}")
+        refuse(
+            f"its tokenizer must be one of {', '.join(TOKENIZERS)}, got "
+            f"{short(record['tokenizer'])}"
+        )
     bits = record["activation_bits"]
     if bits is not None and (type(bits) is not int or bits not in BITS):
-        refuse(f"its activation_bits {short(bits)} are neither 2 to 16 nor null")
+        refuse(f"its activation_bits must be 2 to 16 or null, got {short(bits)}")
     if not isinstance(record["card"], dict):
         refuse("its card is not a JSON object")
     return Metadata(
@@ -105,7 +108,7 @@ def from_json(text: str) -> Metadata:
 
 
 def strict_json(text: str, what: str) -> Any:
-    """Parse JSON that is plain throughout: each key once, finite numbers, text that is Unicode."""
+    """Parse JSON; refuse duplicate keys, non-finite numbers and text that is not Unicode."""
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -148,11 +151,11 @@ def _shape(record: Any) -> ModelConfig:
         for number in record[key]:
             _check_size(number, f"model.{key}")
     if record["vocabulary"] < 2:
-        refuse("its model.vocabulary 1 is not at least 2")
+        refuse("its model.vocabulary must be at least 2, got 1")
     if len(record["embedding_widths"]) != len(record["cutoffs"]) + 1:
-        refuse("it has not one of model.embedding_widths more than model.cutoffs")
+        refuse("its model.embedding_widths must have one entry more than model.cutoffs")
     if any(a >= b for a, b in pairwise((0, *record["cutoffs"], record["vocabulary"]))):
-        refuse("its model.cutoffs do not increase from 0 to the vocabulary")
+        refuse("its model.cutoffs must increase from above 0 to below the vocabulary")
     return ModelConfig(**record)
 
 
@@ -165,14 +168,14 @@ def _cache(record: Any) -> DescribedCache | None:
     size = _check_size(record["size"], "cache.size", LARGEST_CACHE)
     ramp = record["ramp"]
     if type(ramp) is not int or not 0 <= ramp <= size:
-        refuse(f"its cache.ramp {short(ramp)} is not from 0 to cache.size {size}")
+        refuse(f"its cache.ramp must be from 0 to cache.size {size}, got {short(ramp)}")
     return DescribedCache(size=size, ramp=ramp)
 
 
 def _tensors(record: Any, shape: ModelConfig) -> dict[str, Described]:
     if not isinstance(record, dict):
         refuse("its tensors are not a JSON object")
-    if shape.layers > len(record):  # before names are made for as many layers as it claims
+    if shape.layers > len(record):  # check before making names for all layers that it claims
         refuse(f"its {shape.layers} layers have too few tensors")
     wanted = tensor_shapes(shape)
     _check_keys(record, tuple(wanted), "its tensors")
@@ -189,20 +192,20 @@ def _tensor(name: str, record: Any, shape: tuple[int, ...], plain: bool) -> Desc
     if not integers or tuple(found) != shape:
         refuse(f"its tensor {name} has the shape {short(found)} instead of {list(shape)}")
     if type(bits) is not int or (bits not in BITS and bits != FULL):
-        refuse(f"its tensor {name} has {short(bits)} bits, which are neither 2 to 16 nor 32")
+        refuse(f"its tensor {name} must have 2 to 16 bits or 32, got {short(bits)}")
     size = 1
     for number in shape:
         size *= number
     if nonzeros is not None and (type(nonzeros) is not int or not 0 <= nonzeros <= size):
         refuse(f"its tensor {name} has {short(nonzeros)} non-zeros of {size} elements")
     if plain and (bits != FULL or nonzeros is not None):
-        refuse(f"its tensor {name} is not dense and in 32 bits, as LayerNorm's are")
+        refuse(f"its tensor {name} must be dense and in 32 bits, as it belongs to a LayerNorm")
     return Described(shape=shape, bits=bits, nonzeros=nonzeros)
 
 
 def _check_size(value: Any, name: str, limit: int = LARGEST_SIZE) -> int:
     if type(value) is not int or not 1 <= value <= limit:
-        refuse(f"its {name} {short(value)} is not a whole number from 1 to {limit}")
+        refuse(f"its {name} must be a whole number from 1 to {limit}, got {short(value)}")
     return value
 
 
@@ -214,11 +217,11 @@ def _check_keys(record: Mapping[str, Any], keys: tuple[str, ...], what: str) -> 
 
 
 def short(value: Any) -> str:
-    """Give a value for a message: on one line, and never long."""
+    """Return a value as short text on one line, for a message."""
     text = repr(value) if isinstance(value, str) else json.dumps(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def refuse(why: str) -> NoReturn:
-    """Raise what is wrong with a file; who knows its name completes the sentence."""
+    """Raise an error without the file's name, which a caller adds."""
     raise ArtifactError(why)

@@ -1,4 +1,4 @@
-"""A packed model as the accounting sees it, counted from what the file holds."""
+"""A packed model as a target of the accounting."""
 
 from dataclasses import replace
 
@@ -11,13 +11,13 @@ from micronet_lm.config import FULL
 from micronet_lm.layout import slots
 
 UNCOUNTED = frozenset({"vocabulary"})
-"""Tensors of a file that the challenge does not count: inference by ids does without."""
+"""Tensors that the challenge does not count: inference by ids does not need them."""
 
 
 def target_of(
     model: PackedModel, name: str, shares: tuple[int, ...], *, shares_from: str = "given"
 ) -> Target:
-    """Describe a packed model for the counting."""
+    """Return the target of a packed model."""
     check_shares(shares, model.shape)
     matrices: dict[str, Matrix] = {}
     for slot in slots(model.shape):
@@ -44,7 +44,7 @@ def target_of(
 
 
 def stored_bits(model: PackedModel) -> int:
-    """Bits of a file's tensors, without the words and the padding of each part to whole bytes."""
+    """Return the bits of a file's tensors, without words and padding to whole bytes."""
     total = 0
     for weights in model.tensors.values():
         total += weights.stored_bits
@@ -53,5 +53,5 @@ def stored_bits(model: PackedModel) -> int:
 
 
 def part_bytes(container: Container) -> int:
-    """Bytes of a file's tensors, without the words."""
+    """Return the bytes of a file's tensors, without the words."""
     return sum(part.bytes for name, part in container.parts.items() if name not in UNCOUNTED)

@@ -1,4 +1,4 @@
-"""From a run's folder to a packed model, without torch."""
+"""Make a packed model of a run folder, without torch."""
 
 import math
 from collections.abc import Mapping
@@ -30,13 +30,13 @@ from micronet_lm.runs import (
 
 
 def model_of_run(path: Path, corpus: Corpus | None, checkpoint: Which = "best") -> PackedModel:
-    """Read a run's checkpoint; the words are those of its corpus, none where that is not given."""
+    """Read a run's checkpoint, with the words of its corpus or none if it is not given."""
     check_run(path)
     recipe = run_recipe(path)
     if corpus is not None and recipe.model.vocabulary != len(corpus.vocabulary):
         raise RunError(
             f"the run's model has {recipe.model.vocabulary:,} words, but {corpus.path} has "
-            f"{len(corpus.vocabulary):,}; name the run's own corpus with --corpus"
+            f"{len(corpus.vocabulary):,}: give the run's own corpus with --corpus"
         )
     file = checkpoint_file(path, checkpoint)
     with open_checkpoint(file) as reader:
@@ -66,8 +66,8 @@ def _weights(reader: CheckpointReader, recipe: Recipe) -> dict[str, Weights]:
             continue
         if not np.issubdtype(values.dtype, np.integer):
             raise RunError(
-                f"{reader.path} holds {name} as floats: it is what training goes on with; pack the "
-                "run's best checkpoint, which has its integers"
+                f"{reader.path} has {name} as floats, for resuming the training: pack the run's "
+                "best checkpoint, which has integers"
             )
         scales = reader.model_tensor(f"{name}.steps").astype(np.float32, copy=False)
         bits = integer[name].bits
@@ -85,7 +85,7 @@ def _activations(reader: CheckpointReader) -> dict[Place, Floats]:
 
 
 def _cache(reader: CheckpointReader, recipe: Recipe) -> CacheParameters | None:
-    """θ and λ themselves; a checkpoint holds what they are the softplus and the sigmoid of."""
+    """Return θ and λ, the softplus and the sigmoid of what a checkpoint holds."""
     if recipe.cache is None:
         return None
     theta, lam = (float(reader.model_tensor(f"cache.free_{key}")) for key in ("theta", "lam"))
@@ -111,8 +111,8 @@ def pack_run(
 ) -> PackedModel:
     """Pack a run into one file with its card.
 
-    `perplexities` by split are written into the card, beside the validation perplexity that the
-    checkpoint itself tells, and `made_by`, the command that makes the model.
+    The card gets `perplexities` by split, beside the checkpoint's own validation perplexity, and
+    `made_by`, the command that makes the model.
     """
     check_run(path)
     recipe, own = run_recipe(path), corpus_of_run(path, corpus)
@@ -134,6 +134,6 @@ def pack_run(
 
 
 def corpus_of_run(path: Path, named: Path | None = None) -> Corpus:
-    """Open the corpus that a run was made with, wherever it is now."""
+    """Open the corpus that a run was made with, at its recorded path or the given one."""
     place, fingerprint = run_corpus(path)
     return open_known(named or place, fingerprint)

@@ -1,7 +1,7 @@
-"""Packed models with random weights, of any shape: for tests, benchmarks and other readers.
+"""Packed models with random weights, of any shape, for tests and benchmarks.
 
-They behave like trained ones where it matters: hidden states and logits have ordinary sizes, words
-are the rarer the higher their id, activations fill the ranges of their quantizers.
+They resemble trained ones: hidden states and logits have ordinary sizes, words with higher ids are
+rarer, activations fill the ranges of their quantizers.
 """
 
 import math
@@ -17,7 +17,7 @@ from micronet_lm.config import FULL, ModelConfig, Place
 from micronet_lm.layout import PRUNABLE, Role, Slot, norm_names, slots
 
 TABLE_SIZE = 0.05
-"""Standard deviation of the tables' weights; logits then have one of about 3."""
+"""Standard deviation of the tables' weights; that of logits is then about 3."""
 
 RANGES = {
     Place.ATTENTION_NORM: 4.0,
@@ -30,38 +30,38 @@ RANGES = {
     Place.HIDDEN: 10.0,
     Place.PROJECTED: 10.0,
 }
-"""About what a place of a random model's activations reaches."""
+"""Approximate range of a random model's activations at each place."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """How a random model is pruned and quantized, and what else it has."""
+    """Pruning, quantization and cache of a random model."""
 
     seed: int = 0
     cache: int = 0
-    """Size of the cache; 0 is none."""
+    """Size of the cache; 0 for no cache."""
     theta: float = 0.02
     lam: float = 0.1
     ramp: int = 0
     sparsity: float = 0.0
     """Share of zeros in every prunable matrix."""
     bits: int = FULL
-    """Of all matrices that nothing else is said of."""
+    """Bits of all matrices without an option of their own."""
     table_bits: int | None = None
-    """Of the tables and of the first bin's entries for the others."""
+    """Bits of the tables and of the first bin's entries for the tails."""
     position_bits: int = FULL
     bias_bits: int | None = None
     scale_per_row: bool = False
-    """Whether layers and projections have a scale for each row, or one."""
+    """Whether layers and projections have one scale per row instead of one."""
     activation_bits: int | None = None
-    """Of the activations; as many as `bits` when left out."""
+    """Bits of the activations; None for as many as `bits`."""
     places: Collection[Place] = ()
-    """Which activations are quantized; those that the model has not are left out."""
+    """Places to quantize; those that the model does not have are ignored."""
     tokenizer: str = "wikitext"
 
 
 def random_model(shape: ModelConfig, choice: Choice | None = None) -> PackedModel:
-    """Make a packed model; the same seed gives the same bits."""
+    """Return a random packed model; the same seed gives the same bits."""
     choice = choice or Choice()
     random = np.random.default_rng(choice.seed)
     tensors: dict[str, Weights] = {}
@@ -94,13 +94,13 @@ def random_model(shape: ModelConfig, choice: Choice | None = None) -> PackedMode
 
 
 def random_words(count: int) -> list[str]:
-    """Distinct words, `<unk>` and `<eos>` among the first; some share beginnings, some are long."""
+    """Return distinct words, `<unk>` and `<eos>` first; some share prefixes, some are long."""
     special = ["<unk>", "<eos>", "the", ",", "é", "日本"][:count]
     return special + [f"{'abcdefghij'[n % 10]}{n // 10:x}" for n in range(count - len(special))]
 
 
 def _bits(slot: Slot, choice: Choice) -> tuple[int, int]:
-    """Bits of a matrix and of its bias."""
+    """Return the bits of a matrix and of its bias."""
     bits = choice.bits
     if slot.role is Role.POSITIONS:
         bits = choice.position_bits
@@ -110,7 +110,7 @@ def _bits(slot: Slot, choice: Choice) -> tuple[int, int]:
 
 
 def _matrix(slot: Slot, choice: Choice, random: np.random.Generator) -> Floats:
-    """Weights that keep activations at an ordinary size, the smallest of them pruned."""
+    """Return weights that keep activations at an ordinary size, the smallest of them pruned."""
     size = slot.inputs**-0.5
     if slot.role in {Role.TABLE, Role.TAIL}:
         size = TABLE_SIZE
@@ -128,7 +128,7 @@ def _matrix(slot: Slot, choice: Choice, random: np.random.Generator) -> Floats:
 
 
 def _bias(slot: Slot, shape: ModelConfig, random: np.random.Generator) -> Floats:
-    """Ordinary biases; those of the softmax say how common words are (Zipf's law)."""
+    """Return random biases; those of the softmax are word frequencies by Zipf's law."""
     if slot.role not in {Role.TABLE, Role.TAIL}:
         return random.normal(0.0, 0.1, slot.outputs).astype(np.float32)
     share = 1 / (np.arange(shape.bounds[-1]) + 3.0)

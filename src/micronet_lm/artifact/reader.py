@@ -1,4 +1,4 @@
-"""Reads a packed file, strictly: what docs/format.md does not allow is refused in one sentence."""
+"""Read a packed file strictly: refuse everything that docs/format.md does not allow."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from micronet_lm.layout import is_norm
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PackedFile:
-    """An opened file: the model, and the parts that it is made of on disk."""
+    """An opened file: the model, and its parts on disk."""
 
     container: Container
     model: PackedModel
@@ -68,14 +68,14 @@ def _model(container: Container) -> PackedModel:
 
 
 class _Reader:
-    """Takes the parts of a file one by one, and knows which were never asked for."""
+    """The parts of a file that are still unread."""
 
     def __init__(self, container: Container) -> None:
         self._container = container
         self._left = set(container.parts)
 
     def take(self, name: str, dtype: str, *shape: int) -> NDArray[Any]:
-        """Give a part that must be there with this type and shape."""
+        """Return a part, which must have this type and shape."""
         part = self._container.parts.get(name)
         if part is None:
             refuse(f"it lacks the tensor {name}")
@@ -88,12 +88,12 @@ class _Reader:
         return self._container.array(name)
 
     def finish(self) -> None:
-        """Refuse parts that nobody asked for."""
+        """Refuse parts that were not read."""
         if self._left:
             refuse(f"it has an unknown tensor {short(min(self._left))}")
 
     def weights(self, name: str, told: Described) -> Weights:
-        """Put a weight tensor together; it must be stored in the shorter of its two forms."""
+        """Return a weight tensor; it must be stored in the shorter of its two forms."""
         found = self._put_together(name, told)
         if found.sparse != (told.nonzeros is not None):
             refuse(
@@ -127,7 +127,7 @@ class _Reader:
         )
 
     def words(self, count: int) -> Sequence[str]:
-        """Give the vocabulary's words."""
+        """Return the vocabulary's words."""
         part = self._container.parts.get("vocabulary")
         data = self.take("vocabulary", "U8", part.bytes if part else 0).tobytes()
         try:
@@ -141,14 +141,14 @@ class _Reader:
         return words
 
     def cache(self, described: DescribedCache | None) -> CacheParameters | None:
-        """Give the cache's parameters, where there is a cache."""
+        """Return the cache's parameters, or None without a cache."""
         if described is None:
             return None
         theta, lam = (float(self.take(f"cache.{key}", "F32", 1)[0]) for key in ("theta", "lam"))
         return CacheParameters(size=described.size, theta=theta, lam=lam, ramp=described.ramp)
 
     def activations(self, metadata: Metadata) -> dict[Place, NDArray[np.float32]]:
-        """Give the quantizers of all places that are quantized."""
+        """Return the quantizers of all quantized places."""
         found = {}
         for place in Place:
             name = f"activations.{place}"
@@ -164,14 +164,14 @@ class _Reader:
     def _packed(self, name: str, count: int, bits: int) -> NDArray[np.uint8]:
         packed: NDArray[np.uint8] = self.take(name, "U8", packed_size(count, bits))
         if loose_bits(packed, count * bits):
-            refuse(f"its tensor {name} has bits set behind its last element")
+            refuse(f"its tensor {name} has bits set after its last element")
         return packed
 
 
 def _spread(
     name: str, values: NDArray[Any], mask: NDArray[np.bool_] | None, shape: tuple[int, ...]
 ) -> NDArray[Any]:
-    """Put the non-zeros of a sparse tensor where its mask says."""
+    """Return the dense tensor of non-zeros and their mask."""
     if mask is None:
         return values.reshape(shape)
     if np.count_nonzero(values) != values.size:

@@ -1,4 +1,4 @@
-"""Scales: what an integer is multiplied with to give a value, exactly in fp32."""
+"""Scales: the factors that turn integers into values, exactly in fp32."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,11 +8,11 @@ from micronet_lm.artifact.bits import largest
 Floats = NDArray[np.float32]
 
 SMALLEST, LARGEST = 2.0**-126, 2.0**100
-"""Bounds of a scale that is not 0: its reciprocal and its multiples are finite."""
+"""Bounds of a non-zero scale: its reciprocal and its multiples are finite."""
 
 
 def scales_of(ranges: Floats, bits: int) -> Floats:
-    """Range / M, rounded up to a float32 whose last `bits` mantissa bits are 0; 0 for range 0."""
+    """Return range / M rounded up to a float32 with the last `bits` bits 0; 0 for range 0."""
     exact = ranges.astype(np.float64) / largest(bits)
     exact = np.where(ranges > 0, np.maximum(exact, SMALLEST), 0.0)
     near = exact.astype(np.float32)
@@ -22,14 +22,14 @@ def scales_of(ranges: Floats, bits: int) -> Floats:
 
 
 def quantized(values: Floats, scales: Floats, bits: int) -> NDArray[np.int16]:
-    """The integers nearest to values in units of their scales; `scales` broadcasts against them."""
+    """Return the integers nearest to values / scales; `scales` broadcasts against values."""
     inverse = np.divide(np.float32(1), scales, out=np.zeros_like(scales), where=scales > 0)
     limit = largest(bits)
     return np.clip(np.rint(values * inverse), -limit, limit).astype(np.int16)
 
 
 def are_scales(scales: Floats, bits: int) -> bool:
-    """Whether all numbers can be scales of integers with so many bits."""
+    """Return whether all numbers are valid scales of integers of `bits` bits."""
     last = np.uint32(2**bits - 1)
     in_bounds = (scales >= SMALLEST) & (scales <= LARGEST)
     exact = scales.view(np.uint32) & last == 0

@@ -1,4 +1,4 @@
-"""Writes a packed file: integers at their true width, zeros as a mask where that is shorter."""
+"""Write a packed file: integers at their true width, zeros as a mask where that is shorter."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,9 +25,9 @@ def write_packed(path: Path, model: PackedModel) -> None:
     try:
         check_model(model)
         metadata = to_json(model)
-        from_json(metadata)  # what a reader would refuse is not written
+        from_json(metadata)  # do not write what a reader would refuse
     except ArtifactError as error:
-        raise ArtifactError(f"{path} cannot be made of this model: {error}") from None
+        raise ArtifactError(f"{path} cannot be written from this model: {error}") from None
     except (TypeError, ValueError) as error:
         raise ArtifactError(f"the model card cannot be written as JSON: {error}") from None
     parts: Parts = {}
@@ -43,7 +43,7 @@ def write_packed(path: Path, model: PackedModel) -> None:
     try:
         with replacing(path) as temporary:
             save_file(plain, temporary, metadata={"micronet": metadata})
-    except SafetensorError as error:  # the disk is full, for one
+    except SafetensorError as error:  # for example: the disk is full
         raise ArtifactError(f"{path} cannot be written: {error}") from None
 
 
@@ -65,5 +65,5 @@ def _weight_parts(name: str, weights: Weights) -> Parts:
 
 
 def vocabulary_bytes(words: Sequence[str]) -> NDArray[np.uint8]:
-    """Give the words as the file holds them: UTF-8, a line feed after each."""
+    """Return the words as stored in the file: UTF-8, each followed by a line feed."""
     return np.frombuffer("".join(f"{word}\n" for word in words).encode(), np.uint8)

@@ -20,8 +20,9 @@ class CorpusConfig(Section):
     source: str = "python-docs"
     """`python-docs`, `wikitext-2`, `wikitext-103`, or a file, folder or glob of UTF-8 text."""
 
-    tokenizer: Literal["wikitext", "word"] | None = None
-    """`wikitext` (white space) or `word` (ordinary text); the source's own when left out."""
+    tokenizer: Literal["wikitext", "word", "word-2"] | None = None
+    """`wikitext` (white space) or `word` (ordinary text, by its newest version, `word-2`); the
+    source's own when left out."""
 
     min_count: int | None = Field(default=None, ge=1)
     """Words seen less often in the training split become `<unk>`; the source's own default."""

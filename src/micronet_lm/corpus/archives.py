@@ -1,4 +1,4 @@
-"""A few named files out of a folder, a zip or a tar, streamed and never unpacked."""
+"""Stream named files out of a folder, a zip or a tar, without unpacking it."""
 
 import lzma
 import tarfile
@@ -15,21 +15,21 @@ _BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOF
 
 
 class Member(NamedTuple):
-    """One file, open for reading until the next one is asked for."""
+    """One file, open for reading until the next one is requested."""
 
     name: str
     stream: IO[bytes]
     size: int
-    """The bytes of the whole file, as its folder or archive declares them."""
+    """Size of the file in bytes, as its folder or archive declares it."""
 
 
 def members(
     place: Path, names: Sequence[str], accept: Callable[[PurePosixPath], bool] = lambda path: True
 ) -> Iterator[Member]:
-    """Yield each of the named files once, in the order in which they lie there.
+    """Yield each of the named files once, in the order in which they are stored.
 
-    In an archive a file counts wherever it lies, as long as `accept` agrees to its path; no path
-    of an archive ever reaches the file system. A file that is missing is an error.
+    In an archive a file may be in any folder whose path `accept` accepts; no path of an archive
+    ever reaches the file system. A missing file is an error.
     """
     missing = set(names)
 
@@ -49,13 +49,13 @@ def members(
     if missing:
         absent = ", ".join(name for name in names if name in missing)
         raise CorpusError(
-            f"{place} holds no {absent}: give a folder, zip or tar with {', '.join(names)}"
+            f"{place} does not contain {absent}: give a folder, zip or tar with {', '.join(names)}"
         )
 
 
 @contextmanager
 def readable(place: Path) -> Iterator[None]:
-    """Turn the many ways in which an archive can be broken into one sentence."""
+    """Turn every error of a broken archive into one `CorpusError`."""
     try:
         yield
     except _BROKEN as error:
@@ -83,7 +83,7 @@ def _in_zip(place: Path, wanted: Callable[[str], bool]) -> Iterator[Member]:
 
 
 def _in_tar(place: Path, wanted: Callable[[str], bool]) -> Iterator[Member]:
-    # Read as a stream: going back in a compressed tar would mean to decompress it again.
+    # Read as a stream: seeking backwards in a compressed tar would decompress it again.
     with tarfile.open(place, "r|*") as archive:
         for entry in archive:
             if not entry.isfile() or not wanted(entry.name):

@@ -1,11 +1,11 @@
-"""Bytes to text, about a mebibyte of whole lines at a time."""
+"""Decode bytes to text, about a mebibyte of whole lines at a time."""
 
 from collections.abc import Iterator
 from typing import IO, NamedTuple
 
 from micronet_lm.errors import CorpusError
 
-BLOCK = 1 << 20  # bytes read at once: the memory a pass over a corpus needs, but for long lines
+BLOCK = 1 << 20  # bytes read at once; only a longer line needs more memory
 
 
 class Block(NamedTuple):
@@ -15,18 +15,18 @@ class Block(NamedTuple):
     text: str
     """The lines without trailing white space, each with its newline."""
     size: int
-    """The bytes that were read for it."""
+    """Number of bytes read for it."""
 
 
 def read_blocks(
     stream: IO[bytes], split: str, *, name: str, start: int = 0, size: int | None = None
 ) -> Iterator[Block]:
-    """Read UTF-8 lines from a stream that stands at byte `start` of the file called `name`.
+    """Read UTF-8 lines from a stream positioned at byte `start` of the file `name`.
 
-    `size` is the number of bytes to read, None for all. The last line gets a newline if it has
-    none, so that every line of a corpus ends in `<eos>`.
+    `size` is the number of bytes to read, None for all. A newline is added to a last line without
+    one, so that every line of a corpus ends in `<eos>`.
     """
-    held: list[bytes] = []  # the begin of a line whose end has not been read
+    held: list[bytes] = []  # the beginning of a line whose end has not been read
     left = size
     while data := stream.read(BLOCK if left is None else min(BLOCK, left)):
         if left is not None:
@@ -40,7 +40,7 @@ def read_blocks(
         yield Block(split, _lines(whole, name, start), len(whole))
         start += len(whole)
     if left:
-        raise CorpusError(f"{name} lost {left} bytes while it was read: build the corpus again")
+        raise CorpusError(f"{name} shrank by {left} bytes while being read: build the corpus again")
     if held:
         whole = b"".join(held)
         yield Block(split, _lines(whole + b"\n", name, start), len(whole))
@@ -65,7 +65,7 @@ def _last_line_end(data: bytes) -> int:
 
 
 def _lines(data: bytes, name: str, start: int) -> str:
-    """Decode lines; drop the white space at their ends and a byte order mark at the file's."""
+    """Decode lines; drop trailing white space and a byte order mark at the start of the file."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:

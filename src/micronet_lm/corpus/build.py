@@ -1,6 +1,7 @@
-"""Text to a corpus on disk in two passes: count the words, then write their ids.
+"""Build a corpus on disk from text in two passes: count the words, then write their ids.
 
-Memory is bounded by the distinct words (and the longest line), not by the length of the text.
+Memory use depends on the number of distinct words and the longest line, not on the length of the
+text.
 """
 
 import hashlib
@@ -41,12 +42,12 @@ def build_corpus(
     force: bool = False,
     downloads: Path | str | None = None,
 ) -> Corpus:
-    """Build the corpus folder `out` from a source and open it.
+    """Build the corpus folder `out` from a source and return the opened corpus.
 
     `source` is `python-docs`, `wikitext-2`, `wikitext-103`, or a file, folder or pattern of UTF-8
-    text. `from_path` tells where a published corpus lies already; else its zip is fetched into
-    `downloads` (the folder that holds `out`). What is None takes the default that suits the
-    source. `force` replaces a corpus that is there.
+    text. `from_path` is the path of a published corpus on this machine; without it, its zip is
+    downloaded into `downloads` (default: the parent folder of `out`). Other arguments that are
+    None take the source's default. `force` replaces an existing corpus.
     """
     out = Path(out)
     try:
@@ -69,21 +70,21 @@ def build_corpus(
         _build(chosen, out, settings)
     except OSError as error:
         raise CorpusError(
-            f"cannot build {out} ({error}): see to the files' permissions and the space on the disk"
+            f"cannot build {out} ({error}): check file permissions and free disk space"
         ) from error
     return Corpus.open(out)
 
 
 @dataclass
 class Counts:
-    """What the first pass learns."""
+    """The result of the first pass."""
 
     words: Counter[str] = field(default_factory=Counter)
-    """How often each token occurs in the train split."""
+    """Number of occurrences of each token in the train split."""
     tokens: Counter[str] = field(default_factory=Counter)
-    """The tokens of each split."""
+    """Number of tokens in each split."""
     text_bytes: Counter[str] = field(default_factory=Counter)
-    """The bytes of each split."""
+    """Number of bytes of each split."""
 
 
 def count(source: Source, tokenizer: Tokenizer) -> Counts:
@@ -103,7 +104,7 @@ def count(source: Source, tokenizer: Tokenizer) -> Counts:
 def encode(
     source: Source, tokenizer: Tokenizer, vocabulary: Vocabulary, tokens: Counter[str], out: Path
 ) -> tuple[dict[str, FileRecord], Counter[str]]:
-    """Write the ids of every split; return the files' records and each split's `<unk>`."""
+    """Write the ids of every split; return the files' records and each split's `<unk>` count."""
     unknown: Counter[str] = Counter()
     with (
         bar("Writing ids", source.size, unit="B") as advance,
@@ -145,9 +146,9 @@ def _build(source: Source, out: Path, settings: Settings) -> None:
 
 
 def _check_content(counts: Counts, settings: Settings) -> None:
-    """Refuse a corpus or a split without anything in it."""
+    """Refuse a corpus without words and a split without tokens."""
     if not counts.tokens.total() or not counts.words.keys() - {EOS}:
-        raise CorpusError(f"{settings.source} holds no words to learn from: give more text")
+        raise CorpusError(f"{settings.source} contains no words: give more text")
     for split in SPLITS:
         if not counts.tokens[split]:
             raise CorpusError(

@@ -1,4 +1,4 @@
-"""Fetch a large file: with progress, and after an interruption from where it stopped."""
+"""Download a large file with a progress bar; resume where an interrupted download stopped."""
 
 import http.client
 import re
@@ -17,11 +17,11 @@ _NETWORK = (urllib.error.URLError, http.client.HTTPException, ConnectionError, T
 def fetch(
     address: str, target: Path, *, attempts: int = 4, pause: float = 1.0, timeout: float = 30.0
 ) -> Path:
-    """Fetch `address` to `target` and return `target`; a file that is there is not fetched again.
+    """Download `address` to `target` and return `target`; an existing file is not downloaded again.
 
-    The bytes gather in `target` + `.part`, which survives an interruption and is continued by
-    the next call. A connection that fails is tried again `attempts` times in a row, with a
-    `pause` in seconds that doubles; an attempt that brought bytes starts the count anew.
+    The bytes are collected in `target` + `.part`, which an interruption leaves behind and the next
+    call resumes. After `attempts` failed connections in a row it gives up; between them it waits
+    `pause` seconds, doubled each time. An attempt that received bytes restarts the count.
     """
     if target.exists():
         return target
@@ -49,7 +49,7 @@ def fetch(
 
 
 def _continue(address: str, part: Path, timeout: float) -> None:
-    """Fetch the bytes that `part` lacks; return when it is complete."""
+    """Download the missing bytes of `part`; return when it is complete."""
     have = _size(part)
     request = urllib.request.Request(address)  # noqa: S310 (addresses are constants of the project)
     request.add_header("User-Agent", "micronet-lm")
@@ -60,7 +60,7 @@ def _continue(address: str, part: Path, timeout: float) -> None:
     except urllib.error.HTTPError as error:
         if error.code != 416 or not have:
             raise
-        # No bytes after ours: complete if the whole is as long, else the leftover of another file.
+        # Nothing after our last byte: `part` is complete, or it is a leftover of another file.
         with error:
             total = _number(r"bytes \*/(\d+)", error.headers.get("Content-Range"))
         if total != have:
@@ -72,7 +72,7 @@ def _continue(address: str, part: Path, timeout: float) -> None:
         if response.status != 206 or begin != have:
             if response.status == 206 and begin != 0:
                 raise http.client.HTTPException(f"asked for byte {have}, got byte {begin}")
-            have = 0  # the server does not continue: what it sends is the whole file
+            have = 0  # the server ignored the range and sends the whole file
         length = _number(r"(\d+)", response.headers.get("Content-Length"))
         total = None if length is None else have + length
         with (
@@ -98,6 +98,6 @@ def _number(pattern: str, text: str | None) -> int | None:
 
 def _failed(address: str, reason: str) -> DownloadError:
     return DownloadError(
-        f"cannot fetch {address} ({reason}): check the network and run the command again, or "
-        "fetch the file by other means and give its place with --from"
+        f"cannot download {address} ({reason}): check the network and run the command again, or "
+        "download the file by other means and give its path with --from"
     )

@@ -1,4 +1,4 @@
-"""The last file that is written of a corpus: what it is, how it was made, how to know it whole."""
+"""The manifest of a corpus, written last: its settings, counts, and the hashes of its files."""
 
 import hashlib
 import json
@@ -18,16 +18,16 @@ VERSION = 1
 
 
 def split_file(split: str) -> str:
-    """Give the name of the file with a split's ids."""
+    """Return the name of the file with a split's ids."""
     return f"{split}.npy"
 
 
 FILES = (*map(split_file, SPLITS), VOCABULARY)
-"""The files that a manifest vouches for."""
+"""The files whose size and hash a manifest records."""
 
 
 class FileRecord(TypedDict):
-    """How to know a file."""
+    """Size and hash of a file."""
 
     bytes: int
     sha256: str
@@ -35,53 +35,53 @@ class FileRecord(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What the user asked for; two corpora with the same settings and text are the same."""
+    """The settings of a build; the same settings and text give the same corpus."""
 
     source: str
     """`python-docs`, `wikitext-2`, `wikitext-103`, or a path or pattern as it was given."""
     tokenizer: str
     """The name of the tokenizer."""
     min_count: int
-    """Rarer words became `<unk>`."""
+    """Words with fewer occurrences became `<unk>`."""
     max_vocabulary: int | None
-    """The most entries the vocabulary might have, None for no limit."""
+    """Largest size allowed for the vocabulary, None for no limit."""
     split: Ratio | None
     """The shares of train, valid and test; None where the source has splits of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest(Settings):
-    """A complete corpus in numbers."""
+    """Description of a complete corpus."""
 
     dtype: str
     """The type of the ids."""
     words: int
     """The size of the vocabulary."""
     tokens: Mapping[str, int]
-    """The tokens of each split."""
+    """Number of tokens in each split."""
     unknown: Mapping[str, int]
-    """How many of them are `<unk>`."""
+    """Number of `<unk>` tokens in each split."""
     text_bytes: Mapping[str, int]
-    """The bytes of text each split was made of."""
+    """Number of bytes of text in each split."""
     documents: Mapping[str, int] | None
-    """The documents of each split, where the source is made of documents."""
+    """Number of documents in each split, for a source that consists of documents."""
     files: Mapping[str, FileRecord]
     """Size and hash of every other file of the corpus."""
     fingerprint: str
-    """One hash for all of it: the same ids, words and tokenizer give the same."""
+    """Hash of the whole corpus: the same ids, words and tokenizer give the same hash."""
 
     def save(self, folder: Path) -> None:
-        """Write the manifest; with it the corpus is complete."""
+        """Write the manifest, which completes the corpus."""
         record = {"format": FORMAT, "version": VERSION, **asdict(self)}
         write_text(folder / MANIFEST, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
 
     @classmethod
     def load(cls, folder: Path) -> "Manifest":
-        """Read the manifest of a corpus folder, strictly."""
+        """Read the manifest of a corpus folder; refuse unknown, missing and invalid entries."""
         record = _read(folder)
         if (version := record.pop("version", None)) != VERSION:
             raise CorpusError(
-                f"the corpus {folder} has format version {version}, this program reads version "
+                f"the corpus {folder} has format version {version}, but this program reads version "
                 f"{VERSION}: build it again with --force"
             )
         del record["format"]
@@ -97,7 +97,7 @@ class Manifest(Settings):
 
     @property
     def settings(self) -> Settings:
-        """What the user asked for when the corpus was built."""
+        """The settings the corpus was built with."""
         return Settings(**{field.name: getattr(self, field.name) for field in fields(Settings)})
 
     def _check(self, folder: Path) -> None:
@@ -119,13 +119,13 @@ class Manifest(Settings):
 
 
 def fingerprint(files: Mapping[str, FileRecord], tokenizer: str) -> str:
-    """Give one hash for a corpus: over the hashes of its files and the tokenizer's name."""
+    """Return one hash of a corpus, computed from its files' hashes and its tokenizer's name."""
     lines = [f"{name} {files[name]['sha256']}\n" for name in FILES]
     return hashlib.sha256("".join([*lines, f"tokenizer {tokenizer}\n"]).encode()).hexdigest()
 
 
 def is_corpus(folder: Path) -> bool:
-    """Whether a folder has a manifest of ours, of whatever version."""
+    """Return whether a folder has a corpus manifest, of any version."""
     try:
         return bool(_read(folder))
     except CorpusError:
@@ -142,7 +142,7 @@ def _read(folder: Path) -> dict[str, Any]:
     except FileNotFoundError:
         if any((folder / name).exists() for name in FILES):
             raise CorpusError(
-                f"the corpus {folder} is half-written, it has no {MANIFEST}: build it again "
+                f"the corpus {folder} is incomplete, it has no {MANIFEST}: build it again "
                 "with --force"
             ) from None
         raise CorpusError(

@@ -1,7 +1,7 @@
-"""The first bytes of a NumPy file, the same with every version of NumPy.
+"""The header of a NumPy file, the same with every version of NumPy.
 
-A header that is written to the letter keeps a corpus's hash stable, and a file is known by
-comparison, without a parser that damaged bytes could upset.
+A fixed header keeps a corpus's hash stable, and lets a file be checked by comparing bytes instead
+of parsing possibly damaged ones.
 The format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 
 
 def npy_header(dtype: np.dtype[Any], *shape: int) -> bytes:
-    """Give the header of an array, format version 1.0."""
+    """Return the header of an array, format version 1.0."""
     text = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': {shape}, }}"
     padding = -(10 + len(text) + 1) % 64  # the values begin at a multiple of 64 bytes
     body = text.encode("ascii") + b" " * padding + b"\n"

@@ -1,8 +1,8 @@
-"""The source that needs no download: the English prose that every CPython carries.
+"""The source that needs no download: the English documentation inside every CPython.
 
-It is the help topics of `pydoc` and the docstrings of the standard library, one document a topic
-and a module. Sources are parsed, never imported. Another version of Python gives another text,
-so a corpus of this source is the same only for the same version.
+It consists of the help topics of `pydoc` and the docstrings of the standard library, one document
+per topic and per module. Sources are parsed, never imported. Each version of Python gives another
+text, so a corpus of this source can be reproduced only with the same version.
 """
 
 import ast
@@ -20,16 +20,16 @@ from micronet_lm.corpus.splits import SPLITS, Ratio, split_of
 from micronet_lm.errors import CorpusError
 from micronet_lm.progress import bar
 
-# Tests talk to developers, other people's packages are not CPython, codecs repeat one sentence.
+# Tests are written for developers, site-packages is not CPython, codecs repeat one sentence.
 _SKIPPED = {"test", "tests", "idle_test", "site-packages", "dist-packages", "encodings"}
 _SKIPPED |= {"__pycache__", "lib-dynload", "pydoc_data", "ensurepip"}
 
-_WRAPPED = 50  # a line at least this long was ended by the margin, not by its author
-_RULE = re.compile(r"(\W)\1+")  # a line that only underlines
+_WRAPPED = 50  # a line at least this long was probably wrapped at the margin
+_RULE = re.compile(r"(\W)\1+")  # a line that is only an underline
 
 
 class PythonDocs:
-    """Documents in a fixed order, each in the split that the hash of its name says."""
+    """Documents in a fixed order; the hash of a document's name decides its split."""
 
     name = "python-docs"
     default_tokenizer = "word"
@@ -42,38 +42,38 @@ class PythonDocs:
 
     @property
     def size(self) -> int:
-        """The bytes of all documents."""
+        """Number of bytes of all documents."""
         return sum(len(text.encode()) for _, text in self._texts)
 
     @property
     def documents(self) -> Mapping[str, int]:
-        """The documents of each split."""
+        """Number of documents in each split."""
         counts = Counter(split for split, _ in self._texts)
         return {split: counts[split] for split in SPLITS}
 
     def blocks(self) -> Iterator[Block]:
-        """Give one block a document; a document is small."""
+        """Yield one block per document; a document is small."""
         for split, text in self._texts:
             yield Block(split, text, len(text.encode()))
 
     @cached_property
     def _texts(self) -> list[tuple[str, str]]:
-        """Split and text of each document: two megabytes, made in a few seconds."""
+        """Split and text of each document: two megabytes, collected in a few seconds."""
         texts = [
             (split_of(name, self.ratio), "\n".join(lines) + "\n") for name, lines in _documents()
         ]
         if not texts:
             raise CorpusError(
-                "this Python carries neither help topics nor sources: give a text file as source"
+                "this Python has neither help topics nor sources: give a text file as source"
             )
         return texts
 
     def check(self, tokenizer: str, tokens: Mapping[str, int], words: int) -> None:
-        """Accept whatever this version of Python says."""
+        """Accept any text: it depends on the version of Python."""
 
 
 def _documents() -> Iterator[tuple[str, list[str]]]:
-    """Name each document and give its lines; a text that comes twice is given once."""
+    """Yield each document's name and lines; a text that occurs twice is yielded once."""
     seen: set[str] = set()
     for name, texts in (*_topics(), *_modules()):
         lines: list[str] = []
@@ -104,7 +104,7 @@ def _modules() -> Iterator[tuple[str, list[str]]]:
 
 
 def _sources(folder: Path) -> Iterator[Path]:
-    """Find source files without a look into the folders that are skipped, which can be huge."""
+    """Find source files without entering the skipped folders, which can be huge."""
     for path in folder.iterdir():
         if path.suffix == ".py":
             yield path
@@ -113,9 +113,9 @@ def _sources(folder: Path) -> Iterator[Path]:
 
 
 def _docstrings(path: Path) -> list[str]:
-    """Give the docstrings of a source file in their order."""
+    """Return the docstrings of a source file in order."""
     with warnings.catch_warnings():
-        # Old escapes in other people's strings; made errors, they would cost us the module.
+        # Invalid escapes in the sources only warn; as errors they would drop the whole module.
         warnings.simplefilter("ignore")
         try:
             tree = ast.parse(path.read_bytes())
@@ -128,7 +128,7 @@ _Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def _documented(node: ast.AST) -> Iterator[_Documented]:
-    """Find what may have a docstring; only statements hold such things, not expressions."""
+    """Yield every node that may have a docstring; only statements contain such nodes."""
     if isinstance(node, _Documented):
         yield node
     for child in ast.iter_child_nodes(node):
@@ -137,9 +137,9 @@ def _documented(node: ast.AST) -> Iterator[_Documented]:
 
 
 def tidy(text: str) -> list[str]:
-    """Give one line a paragraph: wrapped lines joined, examples and underlines left out."""
+    """Return one line per paragraph: wrapped lines joined, examples and underlines left out."""
     lines: list[str] = []
-    previous = ""  # the line before as it stood there; empty when the next one starts afresh
+    previous = ""  # the line before, unchanged; empty when the next line starts a new paragraph
     example = False
     for line in inspect.cleandoc(text).splitlines():
         words = " ".join(line.split())

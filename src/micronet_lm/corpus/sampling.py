@@ -1,7 +1,7 @@
-"""Which tokens a training step sees: random windows of the text, or contiguous streams.
+"""Choose the tokens of a training step: random windows of the text, or contiguous streams.
 
-Both are functions of the seed and the step alone. Nothing has to be saved for a run to go on
-where it was, and every process can take its own rows of the same global batch.
+Both depend only on the seed and the step. So a run resumes without any saved sampler state, and
+every process can take its own rows of the same global batch.
 """
 
 from dataclasses import dataclass
@@ -21,13 +21,13 @@ class Rows:
     """(B, T) words to read."""
 
     targets: NDArray[np.int64]
-    """(B, T) words to predict: the inputs moved on by one."""
+    """(B, T) words to predict: the inputs shifted by one."""
 
     starts: NDArray[np.int64]
-    """(B) places of the first input in the split."""
+    """(B) positions of the first inputs in the split."""
 
     fresh: bool
-    """Whether the sequences do not continue those of the step before."""
+    """Whether the sequences start anew instead of continuing those of the previous step."""
 
 
 class Sampler:
@@ -45,18 +45,18 @@ class Sampler:
         self._ids = ids
         self._batch, self._window, self._seed = batch, window, seed
         self._random = sampling == "random"
-        # A stream needs one more token than its inputs; random tiles may move by up to a window.
+        # A stream needs one more token than its inputs; random tiles are shifted by up to a window.
         needed = 2 * window if self._random else batch * window + 1
         if len(ids) < needed:
             remedy = "train.window" if self._random else "train.batch or train.window"
             raise CorpusError(
                 f"the split has {len(ids):,} tokens, but {sampling} windows of {window:,} "
-                f"in a batch of {batch} need {needed:,}; lower {remedy}"
+                f"in a batch of {batch} need {needed:,}: lower {remedy}"
             )
         self._order: tuple[int, NDArray[np.int64]] | None = None
 
     def rows(self, step: int, first: int = 0, count: int | None = None) -> Rows:
-        """Rows `first` to `first + count` of the batch of `step` (all rows by default)."""
+        """Return rows `first` to `first + count` of the batch of `step` (all rows by default)."""
         wanted = range(first, first + (self._batch if count is None else count))
         if self._random:
             starts = [self._random_start(step * self._batch + row) for row in wanted]
@@ -75,11 +75,11 @@ class Sampler:
         )
 
     def _random_start(self, number: int) -> int:
-        """Start of the number-th window of the run.
+        """Return the start of the number-th window of the run.
 
-        An epoch lays tiles of one window each over the text, all moved by the same random amount,
-        and visits them in random order: within an epoch no token is seen twice, and all are seen
-        but fewer than two windows at the edges, which other epochs, moved elsewhere, see.
+        An epoch divides the text into tiles of one window, all shifted by the same random amount,
+        and visits them in random order. So an epoch sees no token twice, and misses fewer than two
+        windows of tokens at the edges, which epochs with other shifts see.
         """
         tiles = (len(self._ids) - self._window) // self._window
         epoch, turn = divmod(number, tiles)

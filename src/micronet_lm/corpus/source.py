@@ -17,7 +17,7 @@ class Source(Protocol):
 
     @property
     def name(self) -> str:
-        """What the user calls it."""
+        """The name the user gave."""
 
     @property
     def default_tokenizer(self) -> str:
@@ -25,27 +25,27 @@ class Source(Protocol):
 
     @property
     def default_min_count(self) -> int:
-        """How often a word must occur to be one of the vocabulary, unless the user says."""
+        """Fewest occurrences of a word in the vocabulary, unless the user chooses another limit."""
 
     @property
     def size(self) -> int | None:
-        """The bytes that `blocks` will read, when that is known in advance."""
+        """Number of bytes that `blocks` will read, None if not known in advance."""
 
     @property
     def documents(self) -> Mapping[str, int] | None:
-        """The documents of each split, where the source is made of documents."""
+        """Number of documents in each split, None for a source without documents."""
 
     @property
     def ratio(self) -> Ratio | None:
-        """The shares of the splits, None where the source is published with its own."""
+        """The shares of the splits, None for a source that is published with splits."""
 
     def blocks(self) -> Iterator[Block]:
-        """Read everything once, some lines at a time."""
+        """Read the whole text once, some lines at a time."""
 
     def check(self, tokenizer: str, tokens: Mapping[str, int], words: int) -> None:
-        """Raise `CorpusError` when the counts are not what is known about the source.
+        """Raise `CorpusError` when the counts differ from what is known about the source.
 
-        `tokens` are those of each split, `words` the distinct ones of the train split.
+        `tokens` counts the tokens of each split, `words` the distinct words of the train split.
         """
 
 
@@ -57,16 +57,16 @@ def find_source(
     tokenizer: str | None,
     downloads: Path,
 ) -> Source:
-    """Give the source of that name, or else the text files at that path."""
+    """Return the source with that name, or else the text files at that path."""
     ratio = DEFAULT_RATIO if split is None else check_ratio(split)
     if source in PUBLISHED:
         if split is not None:
-            raise UsageError(f"the splits of {source} are published: leave --split out")
+            raise UsageError(f"{source} is published with its own splits: leave out --split")
         as_written = tokenizer not in (None, WikiText.default_tokenizer)
         return WikiText(source, place=from_path, downloads=downloads, as_written=as_written)
     if from_path is not None:
         raise UsageError(
-            f"--from {from_path} tells where {' or '.join(PUBLISHED)} lies, but the source is "
-            f"{source}: leave --from out, or give the place itself as source"
+            f"--from {from_path} works only with {' or '.join(PUBLISHED)}, but the source is "
+            f"{source}: leave out --from, or give that path as the source"
         )
     return PythonDocs(ratio) if source == PythonDocs.name else TextFiles(source, ratio)

@@ -1,4 +1,4 @@
-"""The three parts of every corpus and how text is shared out among them."""
+"""The three splits of every corpus and how text is divided among them."""
 
 import hashlib
 import math
@@ -7,7 +7,7 @@ from typing import TypeAlias
 from micronet_lm.errors import UsageError
 
 SPLITS = ("train", "valid", "test")
-"""To learn from, to choose by, and to report on."""
+"""For training, for choosing between models, and for reporting."""
 
 Ratio: TypeAlias = tuple[float, float, float]
 """The shares of train, valid and test; their sum is 1."""
@@ -16,32 +16,32 @@ DEFAULT_RATIO: Ratio = (0.9, 0.05, 0.05)
 
 
 def parse_ratio(text: str) -> Ratio:
-    """Read a ratio as the command line has it: `0.9,0.05,0.05`."""
+    """Parse a ratio written as `0.9,0.05,0.05`."""
     try:
         shares = [float(share) for share in text.split(",")]
     except ValueError:
         shares = []
     if len(shares) != 3:
         raise UsageError(
-            f"the split {text!r} is not three numbers with commas between them: "
+            f"the split must be three numbers separated by commas, got {text!r}: "
             "write the shares of train, valid and test like 0.9,0.05,0.05"
         )
     return check_ratio((shares[0], shares[1], shares[2]))
 
 
 def check_ratio(ratio: Ratio) -> Ratio:
-    """Give the ratio back when each share is above 0 and their sum is 1."""
+    """Return the ratio after checking that each share is above 0 and their sum is 1."""
     good = len(ratio) == 3 and all(math.isfinite(share) and share > 0 for share in ratio)
     if not good or abs(sum(ratio) - 1) > 1e-6:
         raise UsageError(
-            f"the split {','.join(f'{share:g}' for share in ratio)} does not share out a corpus: "
-            "give three numbers above 0 whose sum is 1, like 0.9,0.05,0.05"
+            "the shares of a split must be above 0 and add up to 1, got "
+            f"{','.join(f'{share:g}' for share in ratio)}: choose shares like 0.9,0.05,0.05"
         )
     return ratio
 
 
 def split_of(document: str, ratio: Ratio) -> str:
-    """Give the split of a document by its name alone, whatever other documents there are."""
+    """Return the split of a document, which depends only on its name and the ratio."""
     digest = hashlib.sha256(document.encode("utf-8")).digest()
     position = int.from_bytes(digest[:8], "big") / 2**64
     if position < ratio[0]:

@@ -1,4 +1,4 @@
-"""A corpus on disk: three arrays of ids, a vocabulary and a manifest, opened without a copy."""
+"""A corpus on disk: three memory-mapped arrays of ids, a vocabulary and a manifest."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,21 +16,21 @@ from micronet_lm.errors import CorpusError, RunError
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Corpus:
-    """A complete corpus; its splits are memory-mapped, so opening costs next to nothing."""
+    """A complete corpus; its splits are memory-mapped, so opening it is fast."""
 
     path: Path
-    """The folder."""
+    """The corpus folder."""
     manifest: Manifest
-    """How it was made, and its numbers."""
+    """Its settings and counts."""
     vocabulary: Vocabulary
-    """The words of the ids."""
+    """Its words in the order of their ids."""
     tokenizer: Tokenizer
-    """The way from text to words."""
+    """The tokenizer it was built with."""
     _splits: dict[str, Ids]
 
     @classmethod
     def open(cls, path: Path | str) -> "Corpus":
-        """Open a corpus folder after a check of every file's size; hashes are not computed."""
+        """Open a corpus folder and check every file's size; hashes are not checked."""
         path = Path(path)
         manifest = Manifest.load(path)
         for name in FILES:
@@ -57,11 +57,11 @@ class Corpus:
 
     @property
     def fingerprint(self) -> str:
-        """One hash of the ids, the words and the tokenizer."""
+        """Hash of the ids, the words and the tokenizer."""
         return self.manifest.fingerprint
 
     def split(self, name: str) -> Ids:
-        """Give the ids of `train`, `valid` or `test`, mapped from disk and read-only."""
+        """Return the ids of `train`, `valid` or `test`, memory-mapped and read-only."""
         try:
             return self._splits[name]
         except KeyError:
@@ -70,27 +70,27 @@ class Corpus:
             ) from None
 
     def tokens(self, name: str) -> int:
-        """Give the number of tokens of a split."""
+        """Return the number of tokens of a split."""
         return len(self.split(name))
 
     def encode(self, text: str) -> Ids:
-        """Turn text into ids as the corpus was turned; no `<eos>` is added at the end."""
+        """Convert text to ids with the corpus's tokenizer; no `<eos>` is added at the end."""
         return self.vocabulary.encode(self.tokenizer.tokens(text))
 
     def decode(self, ids: ArrayLike) -> str:
-        """Turn ids into text; an id outside the vocabulary is refused."""
+        """Convert ids to text; an id outside the vocabulary is refused."""
         return self.tokenizer.join(self.vocabulary.decode(ids))
 
 
 def open_known(place: Path, fingerprint: str) -> Corpus:
-    """Open the corpus that a run was made with, where it is now; another one is refused."""
+    """Open the corpus of a run at its present path; refuse one with another fingerprint."""
     if not place.is_dir():
-        raise RunError(f"the run's corpus is no longer at {place}; name it with --corpus")
+        raise RunError(f"the run's corpus is no longer at {place}: give its path with --corpus")
     corpus = Corpus.open(place)
     if corpus.fingerprint != fingerprint:
         raise RunError(
             f"{place} is not the corpus of this run (fingerprint {corpus.fingerprint[:12]}, "
-            f"the run's is {fingerprint[:12]}); name the right one with --corpus"
+            f"the run's is {fingerprint[:12]}): give the right path with --corpus"
         )
     return corpus
 
@@ -117,5 +117,5 @@ def _check_size(path: Path, expected: int) -> None:
 
 def _damaged(path: Path, why: str) -> CorpusError:
     return CorpusError(
-        f"{path} does not fit its manifest ({why}): build the corpus again with --force"
+        f"{path} does not match its manifest ({why}): build the corpus again with --force"
     )

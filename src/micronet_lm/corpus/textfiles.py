@@ -1,4 +1,4 @@
-"""The source that is one's own text: a file, a folder or a pattern."""
+"""The source for a user's own text: a file, a folder or a pattern."""
 
 import glob
 from bisect import bisect_right
@@ -12,7 +12,7 @@ from micronet_lm.corpus.splits import SPLITS, Ratio
 from micronet_lm.errors import CorpusError
 
 SUFFIXES = (".txt", ".md")
-"""The files that are read from a folder."""
+"""Suffixes of the files that are read from a folder."""
 
 
 class _Span(NamedTuple):
@@ -25,11 +25,11 @@ class _Span(NamedTuple):
 
 
 class TextFiles:
-    """UTF-8 files in sorted order, cut by bytes at line ends into train, valid and test."""
+    """UTF-8 files in sorted order, divided by bytes at line ends into train, valid and test."""
 
     default_tokenizer = "word"
-    # A word met once teaches little about itself, but as `<unk>` it teaches what to expect of
-    # words never met; with 1, `<unk>` would have no occurrence to learn from.
+    # A word that occurs once teaches little about itself, but counted as `<unk>` it teaches how
+    # unknown words are used; with 1, `<unk>` would never occur in the train split.
     default_min_count = 2
 
     def __init__(self, source: str, ratio: Ratio) -> None:
@@ -39,14 +39,14 @@ class TextFiles:
         sizes = [path.stat().st_size for path in self._paths]
         self.size: int | None = sum(sizes)
         if not self.size:
-            raise CorpusError(f"{source} holds no text: give files with at least a few lines")
+            raise CorpusError(f"{source} contains no text: give files with at least a few lines")
         self._spans = _spans(self._paths, sizes, ratio)
         self.documents: Mapping[str, int] | None = {
             split: sum(span.split == split for span in self._spans) for split in SPLITS
         }
 
     def blocks(self) -> Iterator[Block]:
-        """Read the text, split after split."""
+        """Read the text, one split after the other."""
         for span in self._spans:
             with span.path.open("rb") as stream:
                 stream.seek(span.start)
@@ -59,13 +59,13 @@ class TextFiles:
 
 
 def find_files(source: str) -> list[Path]:
-    """Give the files that a path or a pattern names, in sorted order."""
+    """Return the files that a path or a pattern names, in sorted order."""
     path = Path(source).expanduser()
     if path.is_file():
         return [path]
     if path.is_dir():
         found = [file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES]
-        where = f"the folder {source} holds no {' or '.join('*' + s for s in SUFFIXES)} file"
+        where = f"the folder {source} contains no {' or '.join('*' + s for s in SUFFIXES)} file"
     elif glob.has_magic(source):
         found = [Path(match) for match in glob.glob(str(path), recursive=True)]  # noqa: PTH207 (`**` and absolute patterns in one)
         where = f"no file matches {source}"
@@ -97,7 +97,7 @@ def _spans(paths: list[Path], sizes: list[int], ratio: Ratio) -> list[_Span]:
 
 
 def _line_end(path: Path, offset: int) -> int:
-    """Give the first place at or after `offset` where a line begins or the file ends."""
+    """Return the first position at or after `offset` where a line begins or the file ends."""
     if offset == 0:
         return 0
     with path.open("rb") as stream:

@@ -1,4 +1,4 @@
-"""How text becomes tokens and tokens become text again, by name."""
+"""Tokenizers by name: from text to tokens and back."""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -11,7 +11,7 @@ from micronet_lm.errors import UsageError
 
 
 class Tokenizer(Protocol):
-    """Turns text into tokens and back; a newline is the token `<eos>`.
+    """Conversion from text to tokens and back; a newline is the token `<eos>`.
 
     No token is empty or holds white space, the lines of a text are split independently, and
     `join(a + b)` begins with `join(a)`.
@@ -25,14 +25,14 @@ class Tokenizer(Protocol):
         """Split text that follows the character `after`: a newline, or another that is no space."""
 
     def join(self, tokens: Sequence[str]) -> str:
-        """Put tokens together to text."""
+        """Join tokens to text."""
 
     def settled(self, text: str) -> int:
         """Return how much of a text has the same tokens whatever is written after it."""
 
 
 class WikiTextTokenizer:
-    """For text that is tokens already, as WikiText is: split at white space."""
+    """Tokenizer for text that is already tokenized, such as WikiText: split at white space."""
 
     name = "wikitext"
 
@@ -41,7 +41,7 @@ class WikiTextTokenizer:
         return text.replace("\n", f" {EOS} ").split()
 
     def join(self, tokens: Sequence[str]) -> str:
-        """Put a space between words and a newline for each `<eos>`."""
+        """Join words with spaces, and write a newline for each `<eos>`."""
         lines: list[list[str]] = [[]]
         for token in tokens:
             if token == EOS:
@@ -64,8 +64,10 @@ _KNOWN: dict[str, Callable[[], Tokenizer]] = {
 TOKENIZERS = tuple(_KNOWN)
 """The names in corpora and packed files: each is one version of a tokenizer, for good."""
 
-NEWEST = {"wikitext": "wikitext", "word": "word-2"}
-"""The names that users choose by, with the version that a new corpus is built with."""
+NEWEST = {"wikitext": "wikitext", "word": "word-2", "word-2": "word-2"}
+"""The names in recipes and options, with the version that a new corpus is built with.
+
+A recipe says `word`; the recipe that a run writes down says which version that was."""
 
 
 @cache  # one of each: the text that the tokenizer `word` remembers serves every caller

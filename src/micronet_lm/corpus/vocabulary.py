@@ -1,4 +1,4 @@
-"""The vocabulary: words by decreasing frequency, so that an id tells how common a word is."""
+"""The vocabulary: words by decreasing frequency, so that common words have small ids."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ Ids: TypeAlias = NDArray[np.unsignedinteger[Any]]
 
 
 class _Index(dict[str, int]):
-    """Ids of words; a word that is not there has the id of `<unk>`."""
+    """Ids of words; a word outside the vocabulary has the id of `<unk>`."""
 
     unknown: int
 
@@ -31,13 +31,13 @@ class _Index(dict[str, int]):
 class Vocabulary:
     """Words with their counts in the train split, most frequent first, ties in text order.
 
-    `<unk>` and `<eos>` are entries like any other and always there.
+    `<unk>` and `<eos>` are ordinary entries and always present.
     """
 
     words: tuple[str, ...]
-    """Every word; its place is its id."""
+    """Every word, at the index that is its id."""
     counts: tuple[int, ...]
-    """How often each word occurs in the train split, `<unk>` standing for all dropped words."""
+    """Number of occurrences of each word in the train split; `<unk>` counts all dropped words."""
     _index: _Index = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -50,7 +50,7 @@ class Vocabulary:
         index = _Index(zip(self.words, range(len(self.words)), strict=True))
         if len(index) != len(self.words):
             twice = next(word for at, word in enumerate(self.words) if index[word] != at)
-            raise CorpusError(f"the vocabulary holds {twice!r} twice: words must be distinct")
+            raise CorpusError(f"the vocabulary contains {twice!r} twice: words must be distinct")
         for special in (UNK, EOS):
             if special not in index:
                 raise CorpusError(f"the vocabulary lacks {special!r}: it must be one of the words")
@@ -61,10 +61,9 @@ class Vocabulary:
     def from_counts(
         cls, counts: Mapping[str, int], *, min_count: int = 1, max_vocabulary: int | None = None
     ) -> "Vocabulary":
-        """Keep the words that occur `min_count` times, at most `max_vocabulary` entries in all.
+        """Keep words that occur at least `min_count` times, `max_vocabulary` entries at most.
 
-        The counts of the words left out are added to that of `<unk>`, which takes its place in
-        the order by that sum.
+        The counts of dropped words are added to that of `<unk>`, which is sorted by the sum.
         """
         check_limits(min_count, max_vocabulary)
         words = {word: count for word, count in counts.items() if word not in (UNK, EOS)}
@@ -84,7 +83,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: Path) -> "Vocabulary":
-        """Read what `save` wrote, and nothing else."""
+        """Read a file that `save` wrote; refuse any other."""
         try:
             text = path.read_bytes().decode("utf-8")
         except UnicodeDecodeError as error:
@@ -107,12 +106,12 @@ class Vocabulary:
             raise _damaged(path, str(error)) from error
 
     def save(self, path: Path) -> None:
-        """Write one line a word: its count, a tab, the word."""
+        """Write one line per word: its count, a tab, the word."""
         with replacing(path) as temporary:
             temporary.write_bytes(self.to_bytes())
 
     def to_bytes(self) -> bytes:
-        """Give the contents of the file that `save` writes."""
+        """Return the contents of the file that `save` writes."""
         lines = zip(self.counts, self.words, strict=True)
         return "".join(f"{count}\t{word}\n" for count, word in lines).encode("utf-8")
 
@@ -136,62 +135,60 @@ class Vocabulary:
         return f"Vocabulary({self.size} words)"
 
     def id(self, word: str) -> int:
-        """Give the id of a word, that of `<unk>` when the word is not in the vocabulary."""
+        """Return the id of a word, or that of `<unk>` when the word is not in the vocabulary."""
         return self._index[word]
 
     def word(self, index: int) -> str:
-        """Give the word of an id."""
+        """Return the word of an id."""
         return self.decode([index])[0]
 
     def encode(self, tokens: Iterable[str]) -> Ids:
-        """Turn tokens into ids; unknown words become `<unk>`."""
+        """Convert tokens to ids; unknown words become `<unk>`."""
         return np.fromiter(map(self._index.__getitem__, tokens), dtype=self.dtype)
 
     def decode(self, ids: ArrayLike) -> list[str]:
-        """Turn ids into words; an id outside the vocabulary is refused."""
+        """Convert ids to words; an id outside the vocabulary is refused."""
         array = np.asarray(ids).reshape(-1)
         if array.size == 0:
             return []
         if not np.issubdtype(array.dtype, np.integer):
-            raise CorpusError(f"token ids are whole numbers, not {array.dtype}: convert them first")
+            raise CorpusError(f"token ids must be integers, got {array.dtype}: convert them first")
         for extreme in (int(array.min()), int(array.max())):
             if not 0 <= extreme < self.size:
                 raise CorpusError(
                     f"token id {extreme} is outside the vocabulary of {self.size} words: "
-                    f"ids run from 0 to {self.size - 1}"
+                    f"choose ids from 0 to {self.size - 1}"
                 )
         return list(map(self.words.__getitem__, array.tolist()))
 
 
 def check_limits(min_count: int, max_vocabulary: int | None) -> None:
-    """Refuse limits that leave no vocabulary to speak of."""
+    """Refuse limits that would leave no usable vocabulary."""
     if min_count < 1:
-        raise UsageError(
-            f"min_count is {min_count}, but a word occurs at least once: give 1 or more"
-        )
+        raise UsageError(f"min_count must be at least 1, got {min_count}: choose a larger one")
     if max_vocabulary is not None and max_vocabulary < 3:
         raise UsageError(
-            f"max_vocabulary is {max_vocabulary}, but {UNK}, {EOS} and one word need 3: "
-            "give 3 or more"
+            f"max_vocabulary must be at least 3 ({UNK}, {EOS} and one word), got {max_vocabulary}: "
+            "choose a larger one"
         )
 
 
 def _rank(item: tuple[str, int]) -> tuple[int, str]:
-    """Sort by decreasing count, then by text: the same text gives the same ids, always."""
+    """Return the sort key: by decreasing count, then by word, so that ids are deterministic."""
     return -item[1], item[0]
 
 
 def _check_words(words: tuple[str, ...]) -> None:
-    """Refuse words that a line of the file could not hold."""
+    """Refuse words that cannot be stored as a line of the file."""
     text = "\n".join(words)
     if "" in words or text.count("\n") > len(words) - 1:
         bad = next(word for word in words if not word or "\n" in word)
-        raise CorpusError(f"{bad!r} cannot be a word: words are not empty and hold no line end")
+        raise CorpusError(f"{bad!r} cannot be a word: words must not be empty or contain a newline")
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise CorpusError(
-            f"{text[error.start]!r} cannot be part of a word: it has no UTF-8 form"
+            f"{text[error.start]!r} cannot be part of a word: it cannot be encoded as UTF-8"
         ) from error
 
 

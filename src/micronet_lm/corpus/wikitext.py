@@ -1,4 +1,4 @@
-"""WikiText-2 and WikiText-103: where they are published, and how to know that they are whole.
+"""WikiText-2 and WikiText-103: their addresses, and the counts that show they are complete.
 
 Merity et al. (2016), "Pointer Sentinel Mixture Models", https://arxiv.org/abs/1609.07843.
 """
@@ -19,16 +19,16 @@ FILES = {f"wiki.{split}.tokens": split for split in SPLITS}
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """What is known about a published corpus."""
+    """Known facts of a published corpus."""
 
     address: str
-    """Where its zip is fetched from."""
+    """Download address of its zip."""
     bytes: Mapping[str, int]
-    """The size of each split's file, where known."""
+    """Size of each split's file in bytes, where known."""
     tokens: Mapping[str, int]
-    """The tokens of each split, `<eos>` for each line included."""
+    """Number of tokens in each split, with one `<eos>` per line."""
     words: int
-    """The distinct tokens of the train split."""
+    """Number of distinct tokens in the train split."""
 
 
 PUBLISHED = {
@@ -54,7 +54,7 @@ class WikiText:
     """
 
     default_tokenizer = "wikitext"
-    default_min_count = 1  # rare words are `<unk>` in the published text already
+    default_min_count = 1  # rare words are already `<unk>` in the published text
     ratio = None
 
     def __init__(
@@ -70,14 +70,14 @@ class WikiText:
         self.size: int | None = sum(sizes.values()) if set(sizes) == set(SPLITS) else None
 
     def blocks(self) -> Iterator[Block]:
-        """Read the three files in the order in which they lie, fetching them first if need be."""
+        """Read the three files in stored order; download them first if necessary."""
         if self._place is None:
             address = self._published.address
             self._place = fetch(address, self._downloads / address.rpartition("/")[2])
         place, others = self._place, PUBLISHED.keys() - {self.name}
 
         def accept(path: PurePosixPath) -> bool:
-            return others.isdisjoint(path.parts)  # an archive may hold both corpora
+            return others.isdisjoint(path.parts)  # an archive may contain both corpora
 
         with readable(place):
             for member in members(place, tuple(FILES), accept):
@@ -89,7 +89,7 @@ class WikiText:
                     yield block._replace(text=text)
 
     def check(self, tokenizer: str, tokens: Mapping[str, int], words: int) -> None:
-        """Compare counts with the published ones, as far as the tokenizer is the published one."""
+        """Compare counts with the published ones if the tokenizer is the published one."""
         if tokenizer != self.default_tokenizer:
             return
         for split in SPLITS:
@@ -99,13 +99,13 @@ class WikiText:
     def _check_one(self, what: str, split: str, expected: int | None, found: int) -> None:
         if expected not in (None, found):
             raise CorpusError(
-                f"the {split} split of {self.name} should have {expected:,} {what} but "
-                f"{self._place} has {found:,}: give the published files, whole"
+                f"the {split} split of {self.name} should have {expected:,} {what}, but "
+                f"{self._place} has {found:,}: give the complete published files"
             )
 
 
 def find_place(name: str, place: Path) -> Path:
-    """Give the folder or archive at `place` that holds a corpus."""
+    """Return the folder or archive at `place` that contains the corpus `name`."""
     if place.is_file():
         return place
     if not place.is_dir():
@@ -118,7 +118,7 @@ def find_place(name: str, place: Path) -> Path:
     archives = sorted([*place.glob(f"{name}*.zip"), *place.glob(f"{name}*.tar*")])
     if not archives:
         raise CorpusError(
-            f"{place} holds neither {', '.join(FILES)} nor an archive {name}*.zip or {name}*.tar*: "
-            "give --from another place, or leave it out to download"
+            f"{place} contains neither {', '.join(FILES)} nor an archive {name}*.zip or "
+            f"{name}*.tar*: give another path with --from, or leave it out to download"
         )
     return archives[0]

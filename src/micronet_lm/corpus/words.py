@@ -4,12 +4,12 @@ Between a token and the one before it there is a default spacing: none at the st
 none before closing punctuation, none after an opening bracket, otherwise one space. A token
 whose real spacing differs carries the mark `￭` in front, which flips the default, so that
 `join(tokens(text)) == text` for every text whose white space is single spaces and newlines
-(any other white space comes back as one space)::
+(any other white space is restored as one space)::
 
     f(x) is "good", isn't it?   →   f ￭( x ) is " ￭good ￭" , isn't it ?
 
-A space that no word follows (at the end of a line) is the lone mark `￭`. The character `￭`
-itself is spelled `￭￭`, flipped `￭￭￭`, always one character a token.
+A space that no word follows (at the end of a line) is the mark `￭` alone. The character `￭`
+itself is written `￭￭`, flipped `￭￭￭`, always one character per token.
 """
 
 import re
@@ -25,11 +25,11 @@ CLOSING = ",.;:!?)]}%"
 _WORD = r"\d+(?:[.,]\d+)*(?!\w)|\w+(?:['’]\w+)*"
 
 # One piece of text: openings and line ends, then one word or one run of punctuation. A piece
-# swallows everything that changes the default spacing of what follows, so the tokens of a piece
+# includes everything that changes the default spacing of what follows, so the tokens of a piece
 # depend on the piece alone and can be remembered.
 _OPEN = re.escape(OPENING)
 _PIECE = re.compile(
-    r" ?[A-Za-z]\w*+(?:['’]\w+)*+|"  # the common case first: it is met nine times in ten
+    r" ?[A-Za-z]\w*+(?:['’]\w+)*+|"  # the common case first: nine pieces in ten
     rf"[^\S\n]*+(?:[{_OPEN}\n][^\S\n]*+)*+(?:{_WORD}|[^\w\s{_OPEN}]++)?+"
 )
 # The same text atom by atom: a line end, or optional white space and one token's characters.
@@ -42,7 +42,7 @@ _LIMIT = 1 << 20  # pieces remembered: bounds the memory on text that never repe
 
 
 class WordTokenizer:
-    """Words, numbers and runs of punctuation, reversible; see the module's text."""
+    """Reversible tokenizer of words, numbers and runs of punctuation; see the module docstring."""
 
     name = "word"
 
@@ -60,7 +60,7 @@ class WordTokenizer:
         return tokens
 
     def join(self, tokens: Sequence[str]) -> str:
-        """Put tokens together again, with the spacing that their marks tell."""
+        """Join tokens to text, with the spacing that their marks give."""
         parts: list[str] = []
         before = "\n"
         for token in tokens:
@@ -83,7 +83,7 @@ class WordTokenizer:
 
 
 class _Pieces(dict[str, tuple[str, ...]]):
-    """Remembers the tokens of each piece of text that was met."""
+    """Memo of the tokens of each piece of text seen so far."""
 
     def __missing__(self, piece: str) -> tuple[str, ...]:
         tokens = tuple(_tokens_of(piece))
@@ -102,7 +102,7 @@ def _tokens_of(piece: str) -> list[str]:
         space, text = bool(atom[1]), atom[2]
         flip = space != _space_by_default(before, text)
         if text:
-            # The mark's own character is spelled with one mark more than its spacing needs.
+            # The mark's own character gets one mark more than its spacing needs.
             tokens.append(FLIP * flip + FLIP * (text == FLIP) + text)
             before = text
         elif flip:
@@ -111,14 +111,14 @@ def _tokens_of(piece: str) -> list[str]:
 
 
 def _space_by_default(before: str, text: str) -> bool:
-    """Whether a space stands between two tokens that carry no mark."""
+    """Return whether a space separates two tokens without marks."""
     if not text or before == "\n" or before[-1] in OPENING:
         return False
     return text[0] not in CLOSING
 
 
 def unmark(token: str) -> tuple[bool, str]:
-    """Whether a token's spacing is flipped, and its text."""
+    """Return whether a token's spacing is flipped, and its text."""
     if not token.startswith(FLIP):
         return False, token
     if token == FLIP:

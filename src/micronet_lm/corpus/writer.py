@@ -1,4 +1,4 @@
-"""The folder of a corpus while it is made: nothing foreign touched, nothing half-written read."""
+"""Write a corpus folder: foreign files stay untouched, and no half-written file is ever read."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ from micronet_lm.files import replacing
 
 
 def claim(folder: Path, settings: Settings, *, force: bool) -> None:
-    """Refuse a folder that is not ours to write; change nothing in it."""
+    """Refuse a folder that must not be overwritten; change nothing in it."""
     if not folder.exists():
         return
     if not folder.is_dir():
@@ -37,13 +37,13 @@ def claim(folder: Path, settings: Settings, *, force: bool) -> None:
     foreign = sorted(path.name for path in folder.iterdir() if not _is_leftover(path))
     if foreign:
         raise CorpusError(
-            f"{folder} holds {foreign[0]!r}, which is no part of a corpus: give --out an empty "
+            f"{folder} contains {foreign[0]!r}, which is not part of a corpus: give --out an empty "
             "folder or one that does not exist yet"
         )
 
 
 def clear(folder: Path) -> None:
-    """Remove what an interrupted build left."""
+    """Remove the temporary files of an interrupted build."""
     for path in folder.iterdir() if folder.exists() else ():
         if _is_temporary(path):
             path.unlink()
@@ -65,7 +65,7 @@ class SplitFile:
         self._write(ids.tobytes())
 
     def finish(self) -> FileRecord:
-        """Check that all ids came, and tell how to know the file."""
+        """Check that all ids were written; return the file's size and hash."""
         self._file.close()
         if self._left:
             raise CorpusError(
@@ -91,9 +91,9 @@ class SplitFile:
 def split_files(
     folder: Path, dtype: np.dtype[np.unsignedinteger[Any]], lengths: Mapping[str, int]
 ) -> Iterator[dict[str, SplitFile]]:
-    """Open the three files of ids; they get their names together when the body is done.
+    """Open the three files of ids; they are renamed into place together after the body.
 
-    Until then an old corpus stays whole; just before, its manifest goes.
+    Until then an old corpus stays complete; its manifest is removed just before the renaming.
     """
     with ExitStack() as stack:
         yield {
@@ -113,11 +113,11 @@ def _occupied(folder: Path, settings: Settings) -> str:
     try:
         there = Manifest.load(folder).settings
     except CorpusError:
-        return f"{folder} holds a damaged or older corpus: give --force to replace it"
+        return f"{folder} contains a damaged or older corpus: give --force to replace it"
     if there == settings:
-        return f"{folder} already holds this corpus: use it, or give --force to build it again"
+        return f"{folder} already contains this corpus: use it, or give --force to build it again"
     return (
-        f"{folder} holds a corpus of {there.source} built with other settings: give another "
+        f"{folder} contains a corpus of {there.source} built with other settings: give another "
         "--out, or --force to replace it"
     )
 

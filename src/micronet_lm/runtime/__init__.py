@@ -1,1 +1,1 @@
-"""Runs packed models without torch: the face by text, and the engines underneath."""
+"""Run packed models without torch: the text-level API and the engines below it."""

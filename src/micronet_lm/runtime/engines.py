@@ -1,4 +1,4 @@
-"""Which engine runs a packed file: the native one where it is built, else NumPy."""
+"""Choose the engine that runs a packed file: the native one where it is built, else NumPy."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,18 +12,18 @@ NAMES: tuple[Name, ...] = ("auto", "native", "numpy")
 
 
 def has_native() -> bool:
-    """Whether the native engine was built with this package."""
+    """Return whether the native engine was built with this package."""
     return find_spec("micronet_lm.runtime._native") is not None
 
 
 def open_engine(path: Path | str, name: Name = "auto") -> Engine:
-    """Open a packed file with an engine; `auto` takes the native one where there is one."""
+    """Open a packed file with an engine; `auto` takes the native one where it is built."""
     if name not in NAMES:
         raise InferenceError(f"there is no engine {name!r}: choose one of {', '.join(NAMES)}")
     if name == "native" and not has_native():
         raise InferenceError(
-            "the native engine is not built in this installation; take the engine 'numpy', or "
-            "install with a C++ compiler at hand"
+            "the native engine is not built in this installation: choose the engine 'numpy', or "
+            "install again with a C++ compiler"
         )
     if name == "native" or (name == "auto" and has_native()):
         from micronet_lm.runtime.native import NativeEngine

@@ -1,4 +1,4 @@
-"""Perplexity by the contract, with an engine: every token after the first is predicted once."""
+"""Perplexity with an engine: every token after the first is predicted exactly once."""
 
 import json
 import math

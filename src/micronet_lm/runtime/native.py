@@ -1,7 +1,7 @@
-"""The native engine behind the engines' interface.
+"""The native engine with the interface of `runtime.engine`.
 
-The binding raises this package's errors itself. What is left to turn into them here is what Python
-and NumPy raise before the engine is called, for arguments of a wrong type.
+The binding raises this package's errors itself. Only errors that Python and NumPy raise before the
+engine is called, for arguments of a wrong type, are converted here.
 """
 
 import importlib
@@ -19,11 +19,11 @@ from micronet_lm.runtime.questions import check_text
 P = ParamSpec("P")
 R = TypeVar("R")
 _UNFIT = (TypeError, ValueError, OverflowError, RuntimeError, IndexError, OSError)
-"""What arguments that cannot be converted raise; an array-like may raise any of these."""
+"""Errors raised for arguments that cannot be converted; an array-like may raise any of them."""
 
 
 def _asked(call: Callable[P, R], *words: P.args, **named: P.kwargs) -> R:
-    """Call the binding with arguments that come from outside."""
+    """Call the binding with unchecked arguments."""
     try:
         return call(*words, **named)
     except _UNFIT as error:
@@ -39,9 +39,9 @@ class KernelSet:
     built: bool
     """Whether this build has the set."""
     runs: bool
-    """Whether it is built, and this processor and its system can run it."""
+    """Whether it is built, and this processor and operating system can run it."""
     chosen: bool
-    """Whether `auto` takes it; the variable MICRONET_KERNELS may name one."""
+    """Whether `auto` takes it; the environment variable MICRONET_KERNELS may name one."""
 
 
 def kernel_sets() -> tuple[KernelSet, ...]:
@@ -63,7 +63,7 @@ class NativeSession:
 
     @property
     def tokens(self) -> int:
-        """How many tokens were fed."""
+        """Number of tokens fed."""
         return int(self._session.tokens)
 
     def feed(self, token: int) -> None:
@@ -75,21 +75,21 @@ class NativeSession:
         _asked(self._session.feed_many, tokens)
 
     def log_probability(self, token: int) -> float:
-        """Log-probability that this token comes next."""
+        """Return the log-probability that this token comes next."""
         return float(_asked(self._session.log_probability, token))
 
     def log_distribution(self, out: Floats | None = None) -> Floats:
-        """Log-probabilities of all words."""
+        """Return the log-probabilities of all words."""
         answer: Floats = _asked(self._session.log_distribution, out)
         return answer
 
     def top_k(self, k: int) -> tuple[Ids, Floats]:
-        """The k likeliest words."""
+        """Return the k likeliest words."""
         best: tuple[Ids, Floats] = _asked(self._session.top_k, k)
         return best
 
     def complete(self, prefix: str, k: int) -> tuple[Ids, Floats]:
-        """The k likeliest words that begin with a prefix."""
+        """Return the k likeliest words that begin with a prefix."""
         best: tuple[Ids, Floats] = _asked(self._session.complete, prefix, k)
         return best
 
@@ -98,11 +98,11 @@ class NativeSession:
         return int(_asked(self._session.sample, u, temperature, top_k, top_p))
 
     def fork(self) -> "NativeSession":
-        """Give a second session that has read the same."""
+        """Return an independent copy of this session."""
         return NativeSession(self._session.fork())
 
     def save(self) -> bytes:
-        """Give all of it as bytes."""
+        """Return the session as bytes."""
         return bytes(self._session.save())
 
 
@@ -110,7 +110,7 @@ class NativeEngine:
     """See `runtime.engine.Engine`.
 
     `kernels` names a kernel set. `auto` takes the one that the environment variable
-    MICRONET_KERNELS names, and the fastest that this processor has where it names none.
+    MICRONET_KERNELS names or, if it is not set, the fastest that this processor runs.
     """
 
     def __init__(self, path: Path | str, *, kernels: str = "auto") -> None:
@@ -123,30 +123,30 @@ class NativeEngine:
 
     @property
     def name(self) -> str:
-        """Which engine it is."""
+        """Name of the engine."""
         return "native"
 
     @property
     def vocabulary_size(self) -> int:
-        """How many words the model knows."""
+        """Number of words the model knows."""
         return int(self._engine.vocabulary_size)
 
     @property
     def metadata(self) -> str:
-        """The packed file's metadata, a JSON object."""
+        """Metadata of the packed file, a JSON object."""
         return str(self._engine.metadata)
 
     @property
     def kernels(self) -> str:
-        """The kernels in use, one of `kernel_sets`."""
+        """Name of the kernel set in use, one of `kernel_sets`."""
         return str(self._engine.kernels)
 
     def word(self, token: int) -> str:
-        """The word of an id."""
+        """Return the word of an id."""
         return str(_asked(self._engine.word, token))
 
     def find(self, word: str) -> int | None:
-        """The id of a word; nothing where the vocabulary lacks it."""
+        """Return the id of a word, or None if it is not in the vocabulary."""
         found: int | None = _asked(self._engine.find, word)
         return found
 
@@ -155,17 +155,17 @@ class NativeEngine:
         return NativeSession(self._engine.start())
 
     def restore(self, saved: bytes) -> NativeSession:
-        """Go on with a session that was saved."""
+        """Return the session saved in these bytes."""
         return NativeSession(_asked(self._engine.restore, saved))
 
     def score(self, tokens: Ids | Sequence[int], threads: int = 1) -> Floats:
-        """Log-probability of every token of a text after the first."""
+        """Return the log-probability of every token of a text after the first."""
         ids = check_text(tokens, self.vocabulary_size, least=2)
         scores: Floats = _asked(self._engine.score, ids, threads)
         return scores
 
     def score_batch(self, texts: Sequence[Ids | Sequence[int]], threads: int = 1) -> list[Floats]:
-        """`score` of several texts, each on its own."""
+        """Score several texts independently."""
         every = [check_text(text, self.vocabulary_size, least=2) for text in texts]
         scores: list[Floats] = _asked(self._engine.score_batch, every, threads)
         return scores

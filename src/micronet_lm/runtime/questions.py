@@ -1,4 +1,4 @@
-"""Checks of what an engine is asked, and the choices among words that all engines share."""
+"""Checks of an engine's arguments, and the choice of words that all engines share."""
 
 import math
 from collections.abc import Sequence
@@ -15,19 +15,19 @@ def check_token(token: int, size: int) -> int:
     """Refuse an id outside the vocabulary."""
     if not 0 <= token < size:
         raise InferenceError(
-            f"token {token} is out of range for a vocabulary of {size:,}: ids run from 0 to "
+            f"token {token} is out of range for a vocabulary of {size:,}: choose ids from 0 to "
             f"{size - 1}"
         )
     return int(token)
 
 
 def check_text(tokens: Ids | Sequence[int], size: int, *, least: int) -> NDArray[np.int64]:
-    """Give ids as an array; refuse what is none, too short, or outside the vocabulary."""
+    """Return ids as an array; refuse other types, short texts and ids outside the vocabulary."""
     ids: NDArray[Any] = np.asarray(tokens)
     if ids.size == 0:
         ids = ids.astype(np.int64)
     if ids.ndim != 1 or not np.issubdtype(ids.dtype, np.integer):
-        raise InferenceError(f"ids are one row of whole numbers, not {ids.ndim}-D {ids.dtype}")
+        raise InferenceError(f"ids must be a 1-D array of integers, got {ids.ndim}-D {ids.dtype}")
     if len(ids) < least:
         raise InferenceError(
             f"a text of {len(ids)} tokens has nothing to predict: it needs {least} or more"
@@ -41,13 +41,13 @@ def check_text(tokens: Ids | Sequence[int], size: int, *, least: int) -> NDArray
 def check_threads(threads: int) -> None:
     """Refuse fewer than one thread."""
     if threads < 1:
-        raise InferenceError(f"{threads} threads cannot work: give 1 or more")
+        raise InferenceError(f"threads must be 1 or more, got {threads}")
 
 
 def largest_k(numbers: Floats, k: int) -> NDArray[np.intp]:
-    """Places of the k largest numbers, the largest first, ties by place."""
+    """Return the indices of the k largest numbers, largest first, ties by index."""
     if k < 1:
-        raise InferenceError(f"k is {k}, but at least one word must be asked for: give 1 or more")
+        raise InferenceError(f"k must be 1 or more, got {k}")
     k = min(k, len(numbers))
     if not k:
         return np.empty(0, np.intp)
@@ -62,9 +62,11 @@ def choose(
     """Choose a word by a number; see `Session.sample`."""
     check_sampling(temperature, top_k, top_p)
     if not 0 <= u < 1:
-        raise InferenceError(f"u is {u}, but it must lie in [0, 1)")
+        raise InferenceError(f"u must be in [0, 1), got {u}")
     behind = log_probabilities.astype(np.float64) - log_probabilities.max()
-    with np.errstate(over="ignore"):  # a tiny temperature leaves nothing of words that are behind
+    with np.errstate(
+        over="ignore"
+    ):  # a tiny temperature gives all but the likeliest words the weight 0
         weights = np.exp(behind / temperature)
     remaining = np.arange(len(weights))
     if top_k:
@@ -80,10 +82,10 @@ def choose(
 
 
 def check_sampling(temperature: float, top_k: int, top_p: float) -> None:
-    """Refuse settings that leave nothing to choose from."""
+    """Refuse settings outside their bounds."""
     if not (temperature > 0 and math.isfinite(temperature)):
-        raise InferenceError(f"the temperature {temperature} must be above 0 and finite")
+        raise InferenceError(f"temperature must be above 0 and finite, got {temperature}")
     if top_k < 0:
-        raise InferenceError(f"top_k is {top_k}, but it must be 0 (all words) or more")
+        raise InferenceError(f"top_k must be 0 (all words) or more, got {top_k}")
     if not 0 < top_p <= 1:
-        raise InferenceError(f"top_p is {top_p}, but it must lie above 0 and be at most 1")
+        raise InferenceError(f"top_p must be above 0 and at most 1, got {top_p}")

@@ -1,13 +1,12 @@
-"""Check the native engine's kernels on this machine: right numbers, and no death by a signal.
+"""Check the native engine's kernels on this machine: correct numbers, and no crash by a signal.
 
-What a processor says of itself may be wrong: a virtual machine may name instructions that it does
-not run. So each kernel set answers in a child process of its own, `python -m
-micronet_lm.runtime.self_test NAME`, which prints its verdict as JSON; `check_kernels` starts them
-and reports whatever becomes of them.
+A processor may report instructions that it cannot run, for example in a virtual machine. So each
+kernel set is tested in a child process, `python -m micronet_lm.runtime.self_test NAME`, which
+prints its verdict as JSON; `check_kernels` starts these processes and reports how each ended.
 
-The questions go to small random models that together reach every kernel, and to the demo model.
-The sets are compared with the scalar kernels, and those with the NumPy engine. What
-docs/arithmetic.md fixes is compared bit by bit, the rest to `TOLERANCE`.
+The tests use small random models that together reach every kernel, and the demo model. Each set is
+compared with the scalar kernels, and those with the NumPy engine: bit by bit where
+docs/arithmetic.md fixes the result, otherwise within `TOLERANCE`.
 """
 
 import json
@@ -33,33 +32,33 @@ from micronet_lm.runtime.places import shipped_model
 from micronet_lm.runtime.reference import NumpyEngine
 
 TOLERANCE = 1e-5
-"""Of log-probabilities: behind the last quantizer sums are fp32 in any order, good to a few last
-bits of numbers around 10; the parity tests ask the same."""
+"""Largest difference of log-probabilities: after the last quantizer fp32 sums may be in any order,
+which changes a few last bits of numbers around 10; the parity tests use the same limit."""
 
 TOKENS = 30
-"""Of the text that every model reads; more than a short context and than a small cache hold."""
+"""Length of the text that every model reads; longer than a short context and a small cache."""
 
 SECONDS = 60.0
-"""Longest time of one kernel set, which takes about one; what takes longer is taken for a hang."""
+"""Longest time of one kernel set, which needs about 1 s; a longer one counts as a hang."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class KernelCheck:
-    """How one kernel set did."""
+    """Result for one kernel set."""
 
     name: str
     ok: bool
     detail: str
-    """A sentence: what was compared, or what went wrong."""
+    """A sentence that says what was compared, or what failed."""
     seconds: float
-    """Of the child process, its start included."""
+    """Time of the child process, its start included."""
 
 
 def check_kernels(timeout: float = SECONDS) -> list[KernelCheck]:
-    """Check each kernel set that this processor has in a child process of its own.
+    """Check each kernel set that this processor runs, in one child process each.
 
-    `timeout` is the longest time in seconds of one set. Without the native engine there is nothing
-    to check.
+    `timeout` is the longest time of one set, in seconds. Without the native engine the result is
+    empty.
     """
     if not has_native():
         return []
@@ -78,7 +77,7 @@ def _check(name: str, timeout: float) -> KernelCheck:
 
 
 def _ask_child(name: str, timeout: float) -> tuple[bool, str]:
-    """Run the child; whatever becomes of it is a verdict."""
+    """Run the child process and turn any outcome into a verdict."""
     try:
         done = subprocess.run(  # noqa: S603
             child_command(name), capture_output=True, text=True, check=False, timeout=timeout
@@ -106,7 +105,7 @@ def _signal_name(number: int) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What a child process says of its kernel set."""
+    """A child process's result for its kernel set."""
 
     name: str
     ok: bool
@@ -115,21 +114,21 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """How far an answer is from the one it is compared with."""
+    """Distance of an answer from the one it is compared with."""
 
     question: str
     off: float
     allowed: float
-    """0 asks for the same bits."""
+    """Largest distance allowed; 0 requires the same bits."""
 
     @property
     def fits(self) -> bool:
-        """Whether the answers agree; an answer that is not a number never does."""
+        """Whether the answers agree; NaN never does."""
         return self.off <= self.allowed
 
 
 def judge(name: str) -> Verdict:
-    """Put all questions to one kernel set, in this process; the first wrong answer decides."""
+    """Test one kernel set in this process; stop at the first wrong answer."""
     largest, models = 0.0, 0
     try:
         with TemporaryDirectory(prefix="micronet-self-test-") as folder:
@@ -162,8 +161,8 @@ def differences(
 ) -> Iterator[Difference]:
     """Compare the answers of two engines with the same model.
 
-    `exact` says that the model's activations are quantized: then what a session keeps, keys and
-    values and hidden states, is fixed to the last bit.
+    `exact` says that the model's activations are quantized: then a session's keys, values and
+    hidden states must be equal to the last bit.
     """
     ids = np.random.default_rng(5).integers(0, engine.vocabulary_size, TOKENS)
     scores = engine.score(ids)
@@ -194,7 +193,7 @@ def differences(
 
 
 def _sampled(session: Session, log_distribution: Floats, word: int) -> bytes:
-    """Sample where one word lies in the sum: in its middle, so that last bits do not matter."""
+    """Sample at the middle of one word's interval, so that last bits do not matter."""
     temperature = 0.7
     weights = np.exp(log_distribution.astype(np.float64) / temperature)
     u = (weights[:word].sum() + weights[word] / 2) / weights.sum()
@@ -207,7 +206,7 @@ def _difference(question: str, got: Floats, wanted: Floats, allowed: float = 0.0
 
 
 def _same(question: str, got: bytes, wanted: bytes) -> Difference:
-    """Compare bytes; the difference is the share of those that differ."""
+    """Compare bytes; the difference is the share of bytes that differ."""
     if len(got) != len(wanted):
         return Difference(question=question, off=1.0, allowed=0.0)
     unlike = np.frombuffer(got, np.uint8) != np.frombuffer(wanted, np.uint8)
@@ -220,7 +219,7 @@ _THREE_BINS = ModelConfig(
     embedding_widths=(32, 16, 4),
     width=32,
     layers=1,
-    heads=5,  # four at once, and one
+    heads=5,  # a group of four, and one
     key_width=7,
     value_width=5,
     ffn_width=50,
@@ -251,7 +250,7 @@ _WIDE = ModelConfig(
 
 
 def _choices() -> Iterator[tuple[str, ModelConfig, Choice]]:
-    """Give random models that together reach every kernel, as gcov has shown."""
+    """Yield random models that together reach every kernel, as gcov has shown."""
     places = {"no": (), "some": TEXT_PLACES, "all": frozenset(Place)}
     for bits in (4, 8, 9, 16):
         for quantized, own in places.items():
@@ -275,7 +274,7 @@ def _choices() -> Iterator[tuple[str, ModelConfig, Choice]]:
 
 
 def _models(folder: Path) -> Iterator[tuple[str, Path, bool]]:
-    """Give each model's name and file, and whether its activations are quantized."""
+    """Yield each model's name and file, and whether its activations are quantized."""
     path = folder / "model.safetensors"
     for name, shape, choice in _choices():
         write_packed(path, random_model(shape, choice))
@@ -284,7 +283,7 @@ def _models(folder: Path) -> Iterator[tuple[str, Path, bool]]:
 
 
 def main(words: list[str]) -> int:
-    """Judge the kernel set that is named, and print the verdict."""
+    """Test the named kernel set and print the verdict."""
     if len(words) != 1:
         print("usage: python -m micronet_lm.runtime.self_test KERNELS", file=sys.stderr)  # noqa: T201
         return 2

@@ -1,4 +1,4 @@
-"""From text to ids and back, with an engine's vocabulary."""
+"""Convert text to ids and back, with an engine's vocabulary."""
 
 from collections.abc import Iterator, Sequence
 from typing import overload
@@ -13,11 +13,11 @@ from micronet_lm.runtime.engine import Engine
 from micronet_lm.runtime.reading import Reader
 
 _LIMIT = 1 << 20
-"""Words that are remembered with their ids: bounds the memory on text that never repeats."""
+"""Words remembered with their ids; limits memory on text that never repeats."""
 
 
 class Words(Sequence[str]):
-    """The vocabulary: a word's place is its id."""
+    """The vocabulary; a word's index is its id."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -47,7 +47,7 @@ class Words(Sequence[str]):
 
 
 class Encoder:
-    """Turns text into ids as the corpus was turned; unknown words become `<unk>`."""
+    """Converter from text to ids with the corpus's tokenizer; unknown words become `<unk>`."""
 
     def __init__(self, engine: Engine, tokenizer_name: str) -> None:
         self._engine = engine
@@ -65,30 +65,30 @@ class Encoder:
         return [*reader.take(text), *reader.close()]
 
     def ids_of(self, words: Sequence[str]) -> NDArray[np.int64]:
-        """The ids of words, that of `<unk>` for unknown ones."""
+        """Return the ids of words, that of `<unk>` for unknown ones."""
         if len(self._ids) > _LIMIT:
             self._ids.clear()
         return np.fromiter(map(self._ids.__getitem__, words), np.int64, len(words))
 
     def unknown_words(self, text: str) -> list[str]:
-        """The words of a text that become `<unk>`, in order; `<unk>` itself is none of them."""
+        """Return the words of a text that become `<unk>`, in order, without `<unk>` itself."""
         words = self.tokens(text)
         places = np.flatnonzero(self.ids_of(words) == self.unknown)
         return [word for word in map(words.__getitem__, places.tolist()) if word != UNK]
 
     def known(self, word: str) -> int:
-        """The id of a word that must be in the vocabulary."""
+        """Return the id of a word that must be in the vocabulary."""
         found = self._engine.find(word)
         if found is None:
             raise InferenceError(
                 f"the word {word!r} is not in the vocabulary of {self._engine.vocabulary_size:,} "
-                f"words; ask for {UNK!r}, which stands for all such words"
+                f"words: ask for {UNK!r}, which stands for all such words"
             )
         return found
 
 
 class _Ids(dict[str, int]):
-    """Remembers the ids of the words that were met, so that an engine is asked once for each."""
+    """Memo of word ids, so that the engine is asked once per word."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__()
@@ -97,8 +97,8 @@ class _Ids(dict[str, int]):
         unknown = self._find(UNK)
         if unknown is None or ends is None:
             raise ArtifactError(
-                f"the model's vocabulary lacks {UNK if unknown is None else EOS!r}, so text cannot "
-                "be read with it; pack a model of a corpus that 'micronet corpus build' made"
+                f"the model's vocabulary lacks {UNK if unknown is None else EOS!r}, so it reads no "
+                "text: pack a model of a corpus that 'micronet corpus build' made"
             )
         self.unknown = unknown
 

@@ -1,4 +1,4 @@
-"""The NumPy engine: the readable reference of docs/arithmetic.md, over chunks of tokens."""
+"""The NumPy engine: a readable implementation of docs/arithmetic.md, over chunks of tokens."""
 
 from micronet_lm.runtime.reference.engine import NumpyEngine
 

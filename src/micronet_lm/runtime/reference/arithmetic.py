@@ -1,7 +1,7 @@
-"""Quantized numbers and what is done with them (docs/arithmetic.md, quantizers and rules).
+"""Quantized numbers and operations on them (docs/arithmetic.md, quantizers and rules).
 
 A model with quantized activations is computed in doubles, and integers stay integers: sums of their
-products are exact. A model without them is computed in fp32, as any other.
+products are exact. A model without them is computed in ordinary fp32.
 """
 
 from dataclasses import dataclass
@@ -22,13 +22,13 @@ EPSILON = 1e-5
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Numbers:
-    """Activations or weights: `numbers · scale`. Integers have a scale, floats have 1."""
+    """Activations or weights: `numbers · scale`. The scale of floats is 1."""
 
     numbers: Array
     scale: Array | float = 1.0
 
     def floats(self) -> Floats:
-        """The values in fp32; exact."""
+        """Return the exact values in fp32."""
         if isinstance(self.scale, float) and self.scale == 1.0:
             return self.numbers.astype(np.float32, copy=False)
         return self.numbers.astype(np.float32) * np.asarray(self.scale, np.float32)
@@ -36,7 +36,7 @@ class Numbers:
 
 @dataclass(frozen=True, kw_only=True)
 class Quantizer:
-    """Q of one place in one layer."""
+    """The quantizer Q of one place in one layer."""
 
     scale: np.float32
     bits: int
@@ -66,7 +66,7 @@ class Linear:
     bias: Array | None
 
     def __call__(self, x: Numbers) -> Floats:
-        """fl(W x + b) of each row of x (T, inputs)."""
+        """Return fl(W x + b) for each row of x (T, inputs)."""
         sums = x.numbers.astype(self.matrix.dtype, copy=False) @ self.matrix
         if sums.dtype == np.float64:
             sums *= self.scale * np.asarray(x.scale)
@@ -88,7 +88,7 @@ def linear(weights: Weights, bias: Weights | None, exact: bool) -> Linear:
 
 
 def layer_norm(x: Floats, gain: Floats, bias: Floats) -> Floats:
-    """fl((x − mean) / √(variance + ε) · gain + bias) of each row, in doubles."""
+    """Return fl((x − mean) / √(variance + ε) · gain + bias) of each row, computed in doubles."""
     exact = x.astype(np.float64)
     centred = exact - exact.mean(axis=1, keepdims=True)
     variance = (centred * centred).mean(axis=1, keepdims=True)
@@ -97,7 +97,7 @@ def layer_norm(x: Floats, gain: Floats, bias: Floats) -> Floats:
 
 
 def log_sum_exp(logits: Floats) -> Floats:
-    """The logarithm of each row's Σ exp."""
+    """Return the logarithm of each row's Σ exp."""
     top = logits.max(axis=1, keepdims=True)
     sums = np.exp(logits - top).sum(axis=1, dtype=np.float64)
     return np.asarray(np.log(sums) + top[:, 0], np.float32)

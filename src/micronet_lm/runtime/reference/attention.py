@@ -1,7 +1,7 @@
-"""Attention of every token to the C tokens up to itself, block by block.
+"""Attention of every token to the last C tokens, itself included, block by block.
 
-A block of R queries sees R + C − 1 keys. Row r of their scores counts only in the columns r to
-r + C − 1: a diagonal band, which a strided view shows as rows of exactly C.
+A block of R queries sees R + C − 1 keys. Row r of their scores uses only the columns r to
+r + C − 1: a diagonal band, which a strided view presents as rows of exactly C.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from micronet_lm.config import ModelConfig
 from micronet_lm.runtime.reference.arithmetic import Array, Floats, Numbers, Quantizer, quantize
 
 BLOCK = 64
-"""Queries a block (R)."""
+"""Queries per block (R)."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -24,7 +24,7 @@ class Positions:
 
     table: Array
     scale: float
-    """What integers are multiplied with; 1 where the table holds values."""
+    """Factor of the integers; 1 for a table of floats."""
 
 
 def positions_of(weights: Weights, exact: bool) -> Positions:
@@ -43,9 +43,9 @@ def attend(
     positions: Positions,
     quantizer: Quantizer | None,
 ) -> Floats:
-    """fl(Σ p_j v_j) for T queries (T, h, d_k), given the P' keys before them too: (P' + T, h, d_k).
+    """Return fl(Σ p_j v_j) for T queries (T, h, d_k) and P' + T keys (P' + T, h, d_k).
 
-    P' is C − 1, or less where the text has not as many tokens before.
+    P' is C − 1, or less near the beginning of the text.
     """
     time, heads, _ = queries.numbers.shape
     context, kind = shape.context, positions.table.dtype
@@ -78,7 +78,7 @@ def _blocks(time: int) -> Iterator[tuple[int, int]]:
 
 
 def _band(scores: Array, context: int) -> Array:
-    """The diagonal band of (h, R, R + C − 1) as (h, R, C), without a copy."""
+    """Return the diagonal band of (h, R, R + C − 1) as (h, R, C), without a copy."""
     heads, rows, _ = scores.shape
     head, row, column = scores.strides
     return as_strided(scores, (heads, rows, context), (head, row + column, column))

@@ -1,4 +1,4 @@
-"""The NumPy engine's face: texts in chunks, sessions token by token, words by id."""
+"""The NumPy engine: texts in chunks, sessions token by token, words by id."""
 
 import hashlib
 from bisect import bisect_left, bisect_right
@@ -27,11 +27,11 @@ from micronet_lm.runtime.reference.session import NumpySession
 from micronet_lm.runtime.reference.softmax import AdaptiveSoftmax
 
 CHUNK = 1024
-"""Tokens of a text that are computed at once."""
+"""Number of tokens computed at once."""
 
 
 class NumpyEngine:
-    """A packed model that NumPy computes; see `runtime.engine.Engine`."""
+    """A packed model computed by NumPy; see `runtime.engine.Engine`."""
 
     def __init__(self, path: Path | str, *, chunk: int = CHUNK) -> None:
         file: PackedFile = open_packed(Path(path))
@@ -52,29 +52,29 @@ class NumpyEngine:
 
     @property
     def name(self) -> str:
-        """Which engine it is."""
+        """Name of the engine."""
         return "numpy"
 
     @property
     def vocabulary_size(self) -> int:
-        """How many words the model knows."""
+        """Number of words the model knows."""
         return len(self._words)
 
     @property
     def metadata(self) -> str:
-        """The packed file's metadata, a JSON object."""
+        """Metadata of the packed file, a JSON object."""
         return self._metadata
 
     def word(self, token: int) -> str:
-        """The word of an id."""
+        """Return the word of an id."""
         return self._words[check_token(token, self.vocabulary_size)]
 
     def find(self, word: str) -> int | None:
-        """The id of a word; nothing where the vocabulary lacks it."""
+        """Return the id of a word, or None if it is not in the vocabulary."""
         return self._index.get(word)
 
     def beginning_with(self, prefix: str) -> NDArray[np.int64]:
-        """The ids of all words that begin with a prefix, increasing."""
+        """Return the ids of all words that begin with a prefix, increasing."""
         words, ids = self._sorted
         low = bisect_left(words, prefix)
         high = bisect_right(words, prefix, lo=low, key=lambda word: word[: len(prefix)])
@@ -90,11 +90,11 @@ class NumpyEngine:
         return NumpySession(self)
 
     def restore(self, saved: bytes) -> NumpySession:
-        """Go on with a session that was saved."""
+        """Return the session saved in these bytes."""
         return NumpySession.restored(self, saved)
 
     def score(self, tokens: Ids | Sequence[int], threads: int = 1) -> Floats:
-        """Log-probability of every token of a text after the first, in chunks."""
+        """Return the log-probability of every token of a text after the first."""
         check_threads(threads)
         ids = check_text(tokens, self.vocabulary_size, least=2)
         past, memory, parts = Past.empty(self.shape), Memory.empty(self.shape.width), []
@@ -111,7 +111,7 @@ class NumpyEngine:
         return _finite(np.concatenate(parts))
 
     def score_batch(self, texts: Sequence[Ids | Sequence[int]], threads: int = 1) -> list[Floats]:
-        """`score` of several texts, each on its own."""
+        """Score several texts independently."""
         check_threads(threads)
         for text in texts:
             check_text(text, self.vocabulary_size, least=2)
@@ -121,14 +121,14 @@ class NumpyEngine:
             return list(pool.map(self.score, texts))
 
     def advance(self, ids: NDArray[np.int64], past: Past) -> tuple[Numbers, Past]:
-        """Hidden states of tokens that follow a past, and the past after them."""
+        """Return the hidden states of tokens that follow a past, and the past after them."""
         with np.errstate(over="ignore", invalid="ignore"):
             hidden, past = self._network(ids, past)
         _finite(hidden.numbers)
         return hidden, past
 
     def log_distribution(self, hidden: Numbers, memory: Memory) -> Floats:
-        """Log-probabilities of all words after one hidden state (1, D)."""
+        """Return the log-probabilities of all words after one hidden state (1, D)."""
         with np.errstate(over="ignore", invalid="ignore"):
             own = self._softmax.log_distribution(hidden)[0]
         if self.cache is not None:
@@ -138,5 +138,5 @@ class NumpyEngine:
 
 def _finite(numbers: NDArray[Any]) -> NDArray[Any]:
     if np.isnan(numbers).any():
-        raise InferenceError("the model's numbers overflow: its file is damaged; pack it again")
+        raise InferenceError("the model computes non-finite numbers: pack it again")
     return numbers

@@ -1,4 +1,4 @@
-"""The transformer: word ids to hidden states, over a chunk of T tokens that follow a state.
+"""The transformer: word ids to hidden states, for a chunk of T tokens after a state.
 
 Notation: T tokens, D width, h heads, d_k and d_v widths of a head's keys and values, C context.
 """
@@ -30,13 +30,13 @@ class Past:
     """Each layer's last keys and values, at most C − 1; integers where they are quantized."""
 
     keys: tuple[Floats, ...]
-    """(P, h, d_k) a layer, the newest last."""
+    """(P, h, d_k) per layer, the newest last."""
     values: tuple[Floats, ...]
-    """(P, h, d_v) a layer, the newest last."""
+    """(P, h, d_v) per layer, the newest last."""
 
     @classmethod
     def empty(cls, shape: ModelConfig) -> "Past":
-        """The past of a text that begins."""
+        """Return the past at the beginning of a text."""
         keys = np.empty((0, shape.heads, shape.key_width), np.float32)
         values = np.empty((0, shape.heads, shape.value_width), np.float32)
         return cls(keys=(keys,) * shape.layers, values=(values,) * shape.layers)
@@ -60,7 +60,7 @@ class Network:
         self._hidden = quantizers[Place.HIDDEN][0] if Place.HIDDEN in quantizers else None
 
     def __call__(self, ids: Ids, past: Past) -> tuple[Numbers, Past]:
-        """Hidden states (T, D) of ids (T), and the past of the chunk after this one."""
+        """Return the hidden states (T, D) of ids (T), and the past for the next chunk."""
         x = self._embedding(ids)
         keys, values = [], []
         for block, key, value in zip(self._blocks, past.keys, past.values, strict=True):
@@ -71,7 +71,7 @@ class Network:
 
 
 class Embedding:
-    """Word ids to vectors of the model's width."""
+    """Map from word ids to vectors of the model's width."""
 
     def __init__(self, model: PackedModel, exact: bool) -> None:
         self._bounds, self._width, self._exact = model.shape.bounds, model.shape.width, exact
@@ -83,7 +83,7 @@ class Embedding:
             self._projections.append(None if weights is None else linear(weights, None, exact))
 
     def __call__(self, ids: Ids) -> Floats:
-        """fl(projection · table[word]): (T) → (T, D)."""
+        """Return fl(projection · table[word]): (T) → (T, D)."""
         result = np.empty((len(ids), self._width), np.float32)
         for low, high, table, projection in zip(
             self._bounds, self._bounds[1:], self._tables, self._projections, strict=False
@@ -97,7 +97,7 @@ class Embedding:
 
 
 def _rows(table: Weights, rows: Ids) -> Numbers:
-    """Rows of a table; integers stay integers."""
+    """Return rows of a table; integers stay integers."""
     numbers: Array = table.values[rows].astype(np.float32, copy=False)
     if table.scales is None:
         return Numbers(numbers=numbers)
@@ -130,7 +130,7 @@ class Block:
         )
 
     def __call__(self, x: Floats, keys: Floats, values: Floats) -> tuple[Floats, Floats, Floats]:
-        """Map (T, D) to (T, D), given keys and values before it; also give those after it."""
+        """Map (T, D) to (T, D) with the earlier keys and values; also return the later ones."""
         normal = self._quantize(layer_norm(x, *self._attention_norm), Place.ATTENTION_NORM)
         qkv = self._quantize(self._qkv(normal), Place.QKV)
         mixed, keys, values = self._attend(qkv, keys, values)

@@ -1,4 +1,4 @@
-"""What the cache adds: the last N hidden states vote for the words that followed them."""
+"""The cache: the last N hidden states give probability to the words that followed them."""
 
 from dataclasses import dataclass
 
@@ -9,12 +9,12 @@ from micronet_lm.artifact import CacheParameters
 from micronet_lm.runtime.reference.arithmetic import Floats
 
 BLOCK = 128
-"""Queries that are compared with the cache at once."""
+"""Number of queries compared with the cache at once."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Memory:
-    """What a text has left in the cache, the newest last; never changed, only replaced."""
+    """The cache's contents for a text, newest last; never changed in place, only replaced."""
 
     states: Floats
     """(M, D) hidden states, at most N."""
@@ -23,11 +23,11 @@ class Memory:
 
     @classmethod
     def empty(cls, width: int) -> "Memory":
-        """The memory at the beginning of a text."""
+        """Return the memory at the beginning of a text."""
         return cls(states=np.empty((0, width), np.float32), words=np.empty(0, np.int64))
 
     def after(self, states: Floats, words: NDArray[np.int64], size: int) -> "Memory":
-        """The memory once `words` turned out to follow `states`."""
+        """Return the memory after `words` followed `states`."""
         return Memory(
             states=np.concatenate([self.states, states[-size:]])[-size:],
             words=np.concatenate([self.words, words[-size:]])[-size:],
@@ -43,7 +43,7 @@ def mixed_log_probability(
 ) -> Floats:
     """Mix the cache into log P_softmax (T) of the words (T) that follow the states (T, D).
 
-    Each word is in the cache from the token after it on.
+    Each word is in the cache for all tokens after it.
     """
     past, size = len(memory.words), cache.size
     states = np.concatenate([memory.states, hidden])
@@ -52,14 +52,14 @@ def mixed_log_probability(
     for low in range(0, len(words), BLOCK):
         high = min(low + BLOCK, len(words))
         first = max(0, past + low - size)
-        seen = np.arange(first, past + high - 1)  # what any query of the block sees
-        now = np.arange(past + low, past + high)[:, None]  # each query's own place
+        seen = np.arange(first, past + high - 1)  # positions that any query of the block sees
+        now = np.arange(past + low, past + high)[:, None]  # each query's own position
         visible = (seen < now) & (seen >= now - size)
         queries = hidden[low:high] * np.float32(cache.theta)
         votes = _votes(queries, states[first : past + high - 1], visible)
         chance = np.where(every[seen] == words[low:high, None], votes, 0).sum(axis=1)
         held = visible.sum(axis=1)
-        some = held > 0  # the text's first token has nothing to recall
+        some = held > 0  # the cache is empty at the text's first token
         shares = np.array([cache.share(n) for n in held[some]])
         result[low:high][some] = _mix(shares, log_softmax[low:high][some], chance[some])
     return result
@@ -85,7 +85,7 @@ def mixed_log_distribution(
 def _mix(
     share: NDArray[np.float64], log_softmax: Floats, chance: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """log((1 − λ) P_softmax + λ P_cache), also where one of them is too small for a number."""
+    """Return log((1 − λ) P_softmax + λ P_cache), also where one of them underflows."""
     recalled = np.full(chance.shape, -np.inf)
     np.log(chance, out=recalled, where=chance > 0)
     mixed: NDArray[np.float64] = np.logaddexp(
@@ -95,7 +95,7 @@ def _mix(
 
 
 def _votes(queries: Floats, states: Floats, visible: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Softmax over what each query sees; 0 elsewhere."""
+    """Return the softmax over the states that each query sees; 0 elsewhere."""
     scores = np.where(visible, queries @ states.T, -np.inf)
     top = scores.max(axis=1, keepdims=True, initial=-1e30)
     powers = np.exp(scores - top, dtype=np.float64)

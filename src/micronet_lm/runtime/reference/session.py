@@ -1,4 +1,4 @@
-"""A text that the NumPy engine reads token by token: a chunk of one, with what is remembered."""
+"""A text that the NumPy engine reads token by token: chunks of one, with the state between."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from micronet_lm.runtime.reference.engine import NumpyEngine
 
 VERSION = 1
-"""Of saved sessions; another one is refused."""
+"""Version of saved sessions; any other is refused."""
 
 
 class NumpySession:
-    """See `runtime.engine.Session`. All that it holds is replaced and never changed in place."""
+    """See `runtime.engine.Session`. Attributes are replaced, never changed in place."""
 
     def __init__(self, engine: "NumpyEngine") -> None:
         self._engine = engine
@@ -31,11 +31,11 @@ class NumpySession:
         self._past = Past.empty(engine.shape)
         self._memory = Memory.empty(engine.shape.width)
         self._hidden: Numbers | None = None  # (1, D) of the last token
-        self._answer: Floats | None = None  # (V), once somebody has asked
+        self._answer: Floats | None = None  # (V), computed at the first question
 
     @property
     def tokens(self) -> int:
-        """How many tokens were fed."""
+        """Number of tokens fed."""
         return self._tokens
 
     def feed(self, token: int) -> None:
@@ -60,28 +60,27 @@ class NumpySession:
         self._tokens += len(ids)
 
     def log_probability(self, token: int) -> float:
-        """Log-probability that this token comes next."""
+        """Return the log-probability that this token comes next."""
         return float(self._ask()[check_token(token, self._engine.vocabulary_size)])
 
     def log_distribution(self, out: Floats | None = None) -> Floats:
-        """Log-probabilities of all words."""
+        """Return the log-probabilities of all words."""
         own = self._ask()
         if out is None:
             return own.copy()
         if out.shape != own.shape or out.dtype != np.float32:
             raise InferenceError(
-                f"log-probabilities do not fit {out.dtype} {list(out.shape)}: give float32 "
-                f"[{len(own)}]"
+                f"out must be float32 of shape [{len(own)}], got {out.dtype} {list(out.shape)}"
             )
         out[:] = own
         return out
 
     def top_k(self, k: int) -> tuple[Ids, Floats]:
-        """The k likeliest words."""
+        """Return the k likeliest words."""
         return self._best(np.arange(self._engine.vocabulary_size), k)
 
     def complete(self, prefix: str, k: int) -> tuple[Ids, Floats]:
-        """The k likeliest words that begin with a prefix."""
+        """Return the k likeliest words that begin with a prefix."""
         return self._best(self._engine.beginning_with(prefix), k)
 
     def sample(self, u: float, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0) -> int:
@@ -89,14 +88,14 @@ class NumpySession:
         return choose(self._ask(), u, temperature, top_k, top_p)
 
     def fork(self) -> "NumpySession":
-        """Give a second session that has read the same."""
+        """Return an independent copy of this session."""
         twin = NumpySession(self._engine)
         twin._tokens, twin._past, twin._memory = self._tokens, self._past, self._memory
         twin._hidden, twin._answer = self._hidden, self._answer
         return twin
 
     def save(self) -> bytes:
-        """Give all of it as bytes."""
+        """Return the session as bytes."""
         tensors: dict[str, NDArray[Any]] = {
             "version": np.array([VERSION], np.int64),
             "model": np.frombuffer(self._engine.fingerprint, np.uint8),
@@ -115,14 +114,14 @@ class NumpySession:
 
     @classmethod
     def restored(cls, engine: "NumpyEngine", saved: bytes) -> "NumpySession":
-        """Read what `save` gave, and nothing else."""
+        """Return the session that `save` wrote to these bytes; refuse anything else."""
         try:
             tensors = load(saved)
             _check(tensors, engine)
         except (SafetensorError, KeyError, TypeError, ValueError, EOFError) as error:
             raise InferenceError(
-                f"these {len(saved)} bytes are no saved session of this model ({error}); save it "
-                "again with the same engine and file"
+                f"these {len(saved)} bytes are not a saved session of this model ({error}): save "
+                "it again with the same engine and file"
             ) from None
         session, layers = cls(engine), range(engine.shape.layers)
         session._tokens = int(tensors["tokens"][0])
@@ -137,7 +136,7 @@ class NumpySession:
 
     def _ask(self) -> Floats:
         if self._hidden is None:
-            raise InferenceError("no token was fed yet: feed one before you ask for the next")
+            raise InferenceError("no token was fed yet: feed one before asking for the next")
         if self._answer is None:
             self._answer = self._engine.log_distribution(self._hidden, self._memory)
         return self._answer
@@ -149,7 +148,7 @@ class NumpySession:
 
 
 def _check(tensors: dict[str, NDArray[Any]], engine: "NumpyEngine") -> None:
-    """Refuse tensors that no session of this engine has."""
+    """Refuse tensors that a session of this engine cannot have."""
     shape, fed = engine.shape, "hidden" in tensors
 
     def take(name: str, kind: type[Any], *sizes: int) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Probabilities of words from hidden states, without the cache. Ordinary fp32."""
+"""Probabilities of words from hidden states, without the cache, in ordinary fp32."""
 
 from collections.abc import Mapping
 from itertools import pairwise
@@ -19,7 +19,7 @@ from micronet_lm.runtime.reference.arithmetic import (
 )
 
 PIECE = 1 << 24
-"""Logits that are held at once while a bin's sums are computed."""
+"""Largest number of logits in memory while a bin's sums are computed."""
 
 
 class AdaptiveSoftmax:
@@ -45,7 +45,7 @@ class AdaptiveSoftmax:
             )
 
     def log_probability(self, hidden: Numbers, words: NDArray[np.int64]) -> Floats:
-        """Of one word for each hidden state: (T). A tail is computed for its own words only."""
+        """Return that of one word per hidden state: (T). Tails are computed only where needed."""
         first, entries = self._bounds[1], words.copy()
         for tail, low in enumerate(self._bounds[1:-1]):
             entries[words >= low] = first + tail
@@ -57,7 +57,7 @@ class AdaptiveSoftmax:
         return result
 
     def log_distribution(self, hidden: Numbers) -> Floats:
-        """Of all words for each hidden state: (T, V)."""
+        """Return those of all words for each hidden state: (T, V)."""
         parts = []
         for number in range(len(self._bounds) - 1):
             states = self._states(number, hidden)
@@ -70,7 +70,7 @@ class AdaptiveSoftmax:
         return np.concatenate(parts, axis=1)
 
     def _within(self, number: int, hidden: Numbers, words: NDArray[np.int64]) -> Floats:
-        """Log-probabilities of words within their bin."""
+        """Return the log-probabilities of words within their bin."""
         states = self._states(number, hidden)
         table, bias = self._tables[number], self._biases[number]
         result = np.empty(len(words), np.float32)
@@ -83,7 +83,7 @@ class AdaptiveSoftmax:
         return result
 
     def _states(self, number: int, hidden: Numbers) -> Floats:
-        """Hidden states in the width of a bin's table."""
+        """Return hidden states in the width of a bin's table."""
         projection = self._projections[number]
         if projection is None:
             return hidden.floats()
