@@ -2,6 +2,7 @@
 
 import os
 import platform
+import signal
 from functools import lru_cache
 from pathlib import Path
 
@@ -48,6 +49,17 @@ def memory_bytes() -> tuple[int | None, int | None]:
         return None, None
     sizes = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in lines if ":" in line}
     return sizes.get("MemTotal"), sizes.get("MemAvailable")
+
+
+def signal_name(number: int) -> str:
+    """Return a signal's name, such as `SIGKILL`, or `signal 37` for one without a name.
+
+    Of the real-time signals only the first and the last have names.
+    """
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def cache_folder() -> Path:

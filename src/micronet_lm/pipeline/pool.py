@@ -108,7 +108,7 @@ def _perform(workspace: Workspace, stage: Stage, threads: int) -> str | None:
     torch.set_num_threads(threads)
     try:
         prepare([stage])
-        do_in_child(partial(perform, workspace, stage), stage.name)
+        do_in_child(partial(perform, workspace, stage), stage)
     except MicronetError as error:
         return str(error)
     return None

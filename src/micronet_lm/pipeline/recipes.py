@@ -38,6 +38,12 @@ class Recipes:
     """The student while it is pruned."""
 
     @property
+    def trained(self) -> dict[str, Recipe]:
+        """Return the recipe that each stage trains with, by the stage's name."""
+        found = {"teacher": self.teacher, "student": self.student, "prune": self.pruned}
+        return {stage: recipe for stage, recipe in found.items() if recipe is not None}
+
+    @property
     def corpus(self) -> CorpusConfig:
         """The text of all of them."""
         return self.whole.corpus

@@ -87,14 +87,14 @@ class Reproduction:
     def stacks(self) -> list[tuple[str, list[Layer]]]:
         """The rows of the pipeline figure with our own numbers, as two stacks."""
         keys = {"validation": "validation_perplexity"}
-        titles, stacks = ("Without compression", "With compression"), list[list[Layer]]()
+        stacks: list[tuple[str, list[Layer]]] = []
         for row in self.table.rows:
-            if row.stage == "teacher" or not stacks:
-                stacks.append([])
+            if row.stack is not None:
+                stacks.append((row.stack, []))
             values = {keys.get(k, k): cell.measured for k, cell in self.cells(row).items()}
-            leads = row.stage != "teacher"
-            stacks[-1].append(Layer(label=row.label, kind=row.kind, values=values, leads=leads))
-        return list(zip(titles, stacks, strict=True))
+            leads = row.stage in MODELS
+            stacks[-1][1].append(Layer(label=row.label, kind=row.kind, values=values, leads=leads))
+        return stacks
 
     def _cells(self) -> Iterator[tuple[Row, Column]]:
         for row in self.table.rows:

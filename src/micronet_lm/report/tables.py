@@ -39,6 +39,10 @@ class Row:
     """The stage that the row is about, where the recipe has more."""
     kind: str = ""
     """Colour of the pipeline figure."""
+    stack: str | None = None
+    """Title of the stack of the pipeline figure that begins with this row."""
+    compared: bool = False
+    """Whether the cache figures compare this row's model."""
 
     def recipe(self, column: Column, scale: str) -> str | None:
         """The preset that a cell's number comes from."""
@@ -90,6 +94,8 @@ def _row(entry: Mapping[str, Any], columns: tuple[Column, ...]) -> Row:
         recipes=recipes,
         stage=entry.get("stage"),
         kind=entry.get("kind", ""),
+        stack=entry.get("stack"),
+        compared=entry.get("compared", False),
     )
 
 
