@@ -41,6 +41,11 @@ def core_count() -> int:
     return os.cpu_count() or 1
 
 
+def leads() -> bool:
+    """Return whether this process talks to the user: the first of those that torchrun started."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 def memory_bytes() -> tuple[int | None, int | None]:
     """Return the machine's memory and what of it is free, in bytes; nothing where unknown."""
     try:

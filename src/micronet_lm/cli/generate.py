@@ -1,13 +1,15 @@
 """`micronet generate`: text that a packed model writes."""
 
-import argparse
 import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from micronet_lm.cli.output import print_json
-from micronet_lm.cli.packed import add_model, check_count, opened, warn_of_unknown_words
-from micronet_lm.cli.parsers import add_parser
-from micronet_lm.cli.terminal import harmless
-from micronet_lm.errors import UsageError
+from micronet_lm.cli.output import harmless, print_report
+from micronet_lm.cli.packed import open_model, warn_of_unknown_words
+from micronet_lm.cli.parsers import Arguments, Verbs, add_model, add_number, add_verb, real, whole
+
+if TYPE_CHECKING:
+    from micronet_lm.runtime.model import LM
 
 _EXAMPLE = """examples:
   micronet generate "In 1905 ," -m model.safetensors --temperature 0.8 --seed 1
@@ -17,62 +19,55 @@ The same seed gives the same words. A temperature of 0 always takes the likelies
 """
 
 
-def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add(verbs: Verbs) -> None:
     """Register the verb."""
-    parser = add_parser(
+    parser = add_verb(
         verbs,
         "generate",
-        help="write on after a text",
-        description="Write on after a text, word by word; after a line's end where there is none.",
+        _run,
+        help="continue a text",
+        description="Continue a text word by word; without a text, begin a new line.",
         epilog=_EXAMPLE,
     )
-    parser.add_argument("text", nargs="?", default="", metavar="TEXT", help="how it begins")
+    parser.add_argument("text", nargs="?", default="", metavar="TEXT", help="the text to continue")
     add_model(parser)
-    parser.add_argument(
-        *("-n", "--max-tokens"),
-        type=int,
-        default=50,
-        metavar="N",
-        help="how many tokens (default: %(default)s)",
+    add_number(
+        parser, "-n", "--max-tokens", type=whole(0), default=50, help="number of tokens to write"
     )
-    parser.add_argument(
+    add_number(
+        parser,
         "--temperature",
-        type=float,
+        type=real("[0, inf)"),
         default=1.0,
         metavar="X",
-        help="below 1 likelier words are chosen more often (default: %(default)s)",
+        help="below 1 likelier words are chosen more often",
     )
-    parser.add_argument(
-        "--top-k", type=int, default=0, metavar="K", help="only the K likeliest words; 0 is all"
+    add_number(
+        parser,
+        "--top-k",
+        type=whole(0),
+        default=0,
+        metavar="K",
+        help="only the K likeliest words; 0 means all",
     )
-    parser.add_argument(
+    add_number(
+        parser,
         "--top-p",
-        type=float,
+        type=real("(0, 1]"),
         default=1.0,
         metavar="P",
-        help="only the likeliest words that make up this probability (default: %(default)s)",
+        help="only the likeliest words that make up this probability",
     )
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="what chance begins with (default: 0)"
-    )
+    add_number(parser, "--seed", type=whole(0), default=0, help="seed of the random choices")
     parser.add_argument(
         "--unknown",
         action="store_true",
         help="also write <unk>, the word for all that the vocabulary lacks",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.set_defaults(run=_run)
 
 
-def _run(arguments: argparse.Namespace) -> int:
-    check_count("--max-tokens", arguments.max_tokens, 0)
-    check_count("--top-k", arguments.top_k, 0)
-    check_count("--seed", arguments.seed, 0)
-    if not 0 <= arguments.temperature < float("inf"):
-        raise UsageError(f"--temperature {arguments.temperature} is not a number of 0 or more")
-    if not 0 < arguments.top_p <= 1:
-        raise UsageError(f"--top-p {arguments.top_p} is not above 0 and at most 1")
-    lm = opened(arguments.model, arguments.engine)
+def _run(arguments: Arguments) -> int:
+    lm = open_model(arguments.model, arguments.engine)
     warn_of_unknown_words(lm, arguments.text)
     words = lm.generate(
         arguments.text,
@@ -84,23 +79,27 @@ def _run(arguments: argparse.Namespace) -> int:
         arguments.unknown,
     )
     tokens = lm.encoder.tokenizer.tokens(arguments.text)
-    if arguments.json:
-        written = list(words)
-        report = {
-            "prompt": arguments.text,
-            "words": written,
-            "text": lm.join([*tokens, *written]),
-            "seed": arguments.seed,
-        }
-        print_json(report)
-        return 0
+    if not arguments.json:
+        return _stream(lm, tokens, words)
+    written = list(words)
+    report = {
+        "prompt": arguments.text,
+        "words": written,
+        "text": lm.join([*tokens, *written]),
+        "seed": arguments.seed,
+    }
+    return print_report(report, [], as_json=True)
+
+
+def _stream(lm: "LM", tokens: list[str], words: Iterable[str]) -> int:
+    """Print each word as soon as it is written."""
     shown = lm.join(tokens)
     sys.stdout.write(shown)
-    for word in words:  # each as soon as it is there
+    for word in words:
         tokens.append(word)
-        whole = lm.join(tokens)
-        sys.stdout.write(harmless(whole[len(shown) :], kept="\n\t"))
+        whole_text = lm.join(tokens)
+        sys.stdout.write(harmless(whole_text[len(shown) :], kept="\n\t"))
         sys.stdout.flush()
-        shown = whole
+        shown = whole_text
     sys.stdout.write("\n")
     return 0

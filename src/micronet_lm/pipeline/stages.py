@@ -110,6 +110,15 @@ def stages_of(recipes: Recipes, sources: Sources | None = None) -> dict[str, Sta
     return stages
 
 
+def chosen_targets(stages: Mapping[str, Stage], until: str | None) -> list[Stage]:
+    """Return the stages to bring to completion: all, or the one to stop after."""
+    if until is None:
+        return list(stages.values())
+    if until not in stages:
+        raise UsageError(f"--until must be one of {', '.join(stages)}, got {until}")
+    return [stages[until]]
+
+
 def _corpus(recipes: Recipes, sources: Sources) -> Stage:
     config, given = recipes.corpus, sources.corpus
     return Stage(

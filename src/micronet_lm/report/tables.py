@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 
@@ -12,6 +12,12 @@ from micronet_lm.errors import UsageError
 
 SCALES = ("paper", "wikitext-2", "demo")
 """In the order in which the data file lists recipes."""
+
+CACHE_FIGURES: dict[str, Literal["tokens", "gaps"]] = {
+    "cache-tokens": "tokens",
+    "cache-gaps": "gaps",
+}
+"""The figures of section 5.2, and what they sort tokens by."""
 
 
 @dataclass(frozen=True, kw_only=True)
