@@ -15,20 +15,10 @@ from micronet_lm.artifact.counted_target import (
     recipe_target,
     run_target,
 )
+from micronet_lm.cli import parsers
 from micronet_lm.cli.account_tables import account_shown, formulas_shown
 from micronet_lm.cli.output import print_report
-from micronet_lm.cli.parsers import (
-    Arguments,
-    Parser,
-    Verbs,
-    add_checkpoint,
-    add_corpus,
-    add_folder,
-    add_verb,
-    listed,
-    refuse,
-    whole,
-)
+from micronet_lm.cli.parsers import Arguments, Parser, Verbs
 from micronet_lm.config import FULL, PLACEMENTS, merge_recipe, preset_names
 from micronet_lm.errors import UsageError
 from micronet_lm.runs import check_run, run_recipe
@@ -55,7 +45,7 @@ _PLANNED = ("--density", "--bits", "--activations", "--embeddings", "--scales")
 
 def add(verbs: Verbs) -> None:
     """Register the verb."""
-    parser = add_verb(
+    parser = parsers.add_verb(
         verbs,
         "account",
         _run,
@@ -71,16 +61,16 @@ def add(verbs: Verbs) -> None:
     parser.add_argument("target", nargs="?", metavar="TARGET", help="a preset, recipe, run or file")
     _add_rules(parser)
     _add_compression(parser)
-    add_corpus(parser, "corpus whose test split tells how many tokens fall into each bin")
+    parsers.add_corpus(parser, "corpus whose test split tells how many tokens fall into each bin")
     parser.add_argument(
         "--shares",
-        type=listed(whole(0)),
+        type=parsers.listed(parsers.whole(0)),
         metavar="N,N,...",
         help="test tokens in each bin, instead of a corpus, like 198232,35479,11858",
     )
-    add_checkpoint(parser)
+    parsers.add_checkpoint(parser)
     parser.add_argument("--details", action="store_true", help="print a line for each operation")
-    add_folder(parser, "--plot", "draw where it all goes", metavar="FILE.png")
+    parsers.add_folder(parser, "--plot", "draw where it all goes", metavar="FILE.png")
     parser.add_argument("--formulas", action="store_true", help="print the formulas")
 
 
@@ -152,7 +142,9 @@ def _run(arguments: Arguments) -> int:
     if arguments.plot:
         check_form(arguments.plot)
     if arguments.bits is None:
-        refuse(arguments, "says how to quantize; say also to how many --bits", *_PLANNED[2:])
+        parsers.refuse(
+            arguments, "says how to quantize; say also to how many --bits", *_PLANNED[2:]
+        )
     plan = Plan(
         density=arguments.density,
         bits=FULL if arguments.bits is None else arguments.bits,
@@ -181,13 +173,13 @@ def _target(arguments: Arguments) -> Target:
         if recipe.quantize is not None:
             _refuse_plan(arguments, f"{path} is a quantized run")
         return run_target(path, recipe, corpus, shares, checkpoint=arguments.checkpoint)
-    refuse(arguments, "is for the folder of a run", "--checkpoint")
+    parsers.refuse(arguments, "is for the folder of a run", "--checkpoint")
     if name in preset_names() or path.suffix in {".yaml", ".yml"}:
         return recipe_target(name, overrides, corpus, shares)
     if path.is_file() or path.suffix == ".safetensors":
         _refuse_plan(arguments, f"{path} is a packed file")
         keys = (f"--{key}" for key in overrides)
-        refuse(arguments, "cannot be set for a packed file: it is counted as it is", *keys)
+        parsers.refuse(arguments, "cannot be set for a packed file: it is counted as it is", *keys)
         return packed_target(path, corpus, shares)
     near = difflib.get_close_matches(name, preset_names(), n=1)
     hint = f" (did you mean '{near[0]}'?)" if near else ""
@@ -199,7 +191,7 @@ def _target(arguments: Arguments) -> Target:
 
 def _refuse_plan(arguments: Arguments, what: str) -> None:
     """Refuse to plan for a finished model: the plan would replace what it really holds."""
-    refuse(
+    parsers.refuse(
         arguments,
         f"is a plan, but {what}, which is counted as it is; leave it out, or count the recipe or "
         "run that it was made from",

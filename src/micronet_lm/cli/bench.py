@@ -7,18 +7,10 @@ from typing import Any
 
 from rich.console import RenderableType
 
+from micronet_lm.cli import parsers
 from micronet_lm.cli.output import make_table, print_report
 from micronet_lm.cli.packed import open_model
-from micronet_lm.cli.parsers import (
-    DEFAULT,
-    Arguments,
-    Verbs,
-    add_engine,
-    add_number,
-    add_threads,
-    add_verb,
-    real,
-)
+from micronet_lm.cli.parsers import Arguments, Verbs
 from micronet_lm.runtime.benchmark import MOST, TEXT, measure_engine
 
 _EXAMPLE = """examples:
@@ -29,7 +21,7 @@ _EXAMPLE = """examples:
 
 def add(verbs: Verbs) -> None:
     """Register the verb."""
-    parser = add_verb(
+    parser = parsers.add_verb(
         verbs,
         "bench",
         _run,
@@ -44,14 +36,19 @@ def add(verbs: Verbs) -> None:
         epilog=_EXAMPLE,
     )
     parser.add_argument(
-        "model", nargs="?", type=Path, default=DEFAULT, metavar="FILE", help="a packed model"
+        "model",
+        nargs="?",
+        type=Path,
+        default=parsers.DEFAULT,
+        metavar="FILE",
+        help="a packed model",
     )
-    add_engine(parser)
-    add_threads(parser)
-    add_number(
+    parsers.add_engine(parser)
+    parsers.add_threads(parser)
+    parsers.add_number(
         parser,
         "--seconds",
-        type=real("(0, inf)"),
+        type=parsers.real("(0, inf)"),
         default=2.0,
         metavar="S",
         help="time for each measurement",

@@ -10,21 +10,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from micronet_lm.cli import parsers
 from micronet_lm.cli.output import make_table, print_report
 from micronet_lm.cli.packed import open_model, unknown_sentence, unknown_share
-from micronet_lm.cli.parsers import (
-    Arguments,
-    Verbs,
-    add_checkpoint,
-    add_corpus,
-    add_engine,
-    add_number,
-    add_split,
-    add_threads,
-    add_verb,
-    refuse,
-    whole,
-)
+from micronet_lm.cli.parsers import Arguments, Verbs
 from micronet_lm.cli.score import read_text
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import UsageError
@@ -45,7 +34,7 @@ A packed file is evaluated without torch. For runs, --cache.size, --cache.ramp, 
 
 def add(verbs: Verbs) -> None:
     """Register the verb."""
-    parser = add_verb(
+    parser = parsers.add_verb(
         verbs,
         "evaluate",
         _run,
@@ -60,13 +49,15 @@ def add(verbs: Verbs) -> None:
     parser.add_argument(
         "target", type=Path, metavar="TARGET", help="a run's folder or a packed file"
     )
-    add_split(parser)
-    add_checkpoint(parser)
-    add_corpus(parser, "the corpus of a packed file, or of a run if it was moved")
-    add_number(parser, "--chunk", type=whole(1), help="tokens at once; changes only the speed")
+    parsers.add_split(parser)
+    parsers.add_checkpoint(parser)
+    parsers.add_corpus(parser, "the corpus of a packed file, or of a run if it was moved")
+    parsers.add_number(
+        parser, "--chunk", type=parsers.whole(1), help="tokens at once; changes only the speed"
+    )
     parser.add_argument("--text", metavar="FILE", help="a packed file's text instead of a corpus")
-    add_engine(parser)
-    add_threads(parser)
+    parsers.add_engine(parser)
+    parsers.add_threads(parser)
 
 
 def _run(arguments: Arguments) -> int:
@@ -77,8 +68,8 @@ def _run(arguments: Arguments) -> int:
 
 
 def _evaluate_run(arguments: Arguments) -> tuple[dict[str, Any], Evaluation]:
-    refuse(arguments, "is for packed files; 'micronet pack' makes one from a run", "--text")
-    refuse(arguments, "is for packed files; torch computes a run", "--engine", "--threads")
+    parsers.refuse(arguments, "is for packed files; 'micronet pack' makes one from a run", "--text")
+    parsers.refuse(arguments, "is for packed files; torch computes a run", "--engine", "--threads")
     for key in arguments.overrides:
         if not key.startswith("cache."):
             raise UsageError(f"'--{key}' is not an option here; only the cache can be changed")
@@ -108,15 +99,17 @@ def _evaluate_packed(arguments: Arguments) -> tuple[dict[str, Any], Evaluation]:
     from micronet_lm.runtime.evaluation import check_words, evaluate_engine
 
     keys = (f"--{key}" for key in arguments.overrides)
-    refuse(arguments, "cannot be set for a packed file; evaluate the run it is made of", *keys)
-    refuse(arguments, "is for runs; a packed file's engine chooses its own", "--chunk")
+    parsers.refuse(
+        arguments, "cannot be set for a packed file; evaluate the run it is made of", *keys
+    )
+    parsers.refuse(arguments, "is for runs; a packed file's engine chooses its own", "--chunk")
     if (arguments.text is None) == (arguments.corpus is None):
         raise UsageError(
             "say what a packed file is evaluated on: --corpus DIR with --split, or --text FILE"
         )
-    refuse(arguments, "is for runs; a packed file holds one model", "--checkpoint")
+    parsers.refuse(arguments, "is for runs; a packed file holds one model", "--checkpoint")
     if arguments.text is not None:
-        refuse(arguments, "is for a corpus; --text is one whole text", "--split")
+        parsers.refuse(arguments, "is for a corpus; --text is one whole text", "--split")
     lm = open_model(arguments.target, arguments.engine)
     if arguments.text is not None:
         split = None

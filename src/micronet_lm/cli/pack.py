@@ -8,17 +8,9 @@ from typing import TYPE_CHECKING, Any
 from rich.console import RenderableType
 from rich.text import Text
 
+from micronet_lm.cli import parsers
 from micronet_lm.cli.output import print_report
-from micronet_lm.cli.parsers import (
-    DEFAULT,
-    Arguments,
-    Verbs,
-    add_checkpoint,
-    add_corpus,
-    add_engine,
-    add_run,
-    add_verb,
-)
+from micronet_lm.cli.parsers import Arguments, Verbs
 from micronet_lm.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,7 +24,7 @@ _EXAMPLE = """examples:
 
 def add(verbs: Verbs) -> None:
     """Register the verb."""
-    parser = add_verb(
+    parser = parsers.add_verb(
         verbs,
         "pack",
         _run,
@@ -44,17 +36,17 @@ def add(verbs: Verbs) -> None:
         ),
         epilog=_EXAMPLE,
     )
-    add_run(parser, "folder of a run")
+    parsers.add_run(parser, "folder of a run")
     parser.add_argument(
         *("-o", "--out"),
         type=Path,
-        default=DEFAULT,
+        default=parsers.DEFAULT,
         metavar="FILE",
         help="the file to write (default: %(default)s)",
     )
-    add_checkpoint(parser)
+    parsers.add_checkpoint(parser)
     parser.add_argument("--name", help="the model's name on its card (default: the folder's)")
-    add_corpus(parser)
+    parsers.add_corpus(parser)
     parser.add_argument(
         "--measure",
         action="append",
@@ -62,7 +54,7 @@ def add(verbs: Verbs) -> None:
         default=[],
         help="measure the packed model's perplexity on this split for its card; may be repeated",
     )
-    add_engine(parser)
+    parsers.add_engine(parser)
 
 
 def _run(arguments: Arguments) -> int:
@@ -71,7 +63,9 @@ def _run(arguments: Arguments) -> int:
 
     run, out = arguments.target, arguments.out
     if out.is_dir():
-        raise UsageError(f"-o must be a file, got the folder {out}: choose {out / DEFAULT.name}")
+        raise UsageError(
+            f"-o must be a file, got the folder {out}: choose {out / parsers.DEFAULT.name}"
+        )
     begin = time.perf_counter()
     read: dict[str, Any] = {"corpus": arguments.corpus, "checkpoint": arguments.checkpoint}
     measured = (

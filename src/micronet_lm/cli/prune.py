@@ -5,25 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
 
+from micronet_lm.cli import parsers, runs
 from micronet_lm.cli.output import make_table, print_shown
-from micronet_lm.cli.parsers import (
-    Arguments,
-    Verbs,
-    add_folder,
-    add_number,
-    add_verb,
-    real,
-    refuse,
-)
-from micronet_lm.cli.runs import (
-    Job,
-    add_derived,
-    check_place,
-    finish_run,
-    finish_training,
-    open_labels,
-    resumed_job,
-)
+from micronet_lm.cli.parsers import Arguments, Verbs
 from micronet_lm.machine import leads
 
 if TYPE_CHECKING:
@@ -48,7 +32,7 @@ the distillation of a distilled run continues. Ctrl-C saves; the same command or
 
 def add(verbs: Verbs) -> None:
     """Register the verb."""
-    parser = add_verb(
+    parser = parsers.add_verb(
         verbs,
         "prune",
         _run,
@@ -64,11 +48,11 @@ def add(verbs: Verbs) -> None:
         ),
         keys=True,
     )
-    add_derived(parser, "pruned")
-    add_number(
+    runs.add_derived(parser, "pruned")
+    parsers.add_number(
         parser,
         "--sparsity",
-        type=real("[0, 1)"),
+        type=parsers.real("[0, 1)"),
         metavar="S",
         help="share of weights to remove (prune.sparsity)",
     )
@@ -80,11 +64,11 @@ def add(verbs: Verbs) -> None:
         choices=["slope", "threshold", "uniform"],
         help="how the matrices share the sparsity (default: slope)",
     )
-    add_folder(parser, "--sensitivity", "the analysis (default: RUN/sensitivity)")
+    parsers.add_folder(parser, "--sensitivity", "the analysis (default: RUN/sensitivity)")
 
 
 def _run(arguments: Arguments) -> int:
-    check_place(arguments, "prune", "target", "micronet prune RUN --sparsity 0.358 --out DIR")
+    runs.check_place(arguments, "prune", "target", "micronet prune RUN --sparsity 0.358 --out DIR")
 
     from micronet_lm.compression.pruned_run import (
         make_plan,
@@ -95,14 +79,18 @@ def _run(arguments: Arguments) -> int:
     from micronet_lm.training import Run, perplexity
 
     if arguments.resume is not None:
-        refuse(arguments, "is for a new run; --resume takes everything from the run", "--one-shot")
-        job = resumed_job(arguments)
+        parsers.refuse(
+            arguments, "is for a new run; --resume takes everything from the run", "--one-shot"
+        )
+        job = runs.resumed_job(arguments)
         outcome = prune(job.run, job.recipe, job.corpus, labels=job.labels, amend=True)
-        return finish_training(job, outcome, as_json=arguments.json)
+        return runs.finish_training(job, outcome, as_json=arguments.json)
     if arguments.one_shot:
-        refuse(arguments, "is for training, but --one-shot trains nothing; omit one", "--labels")
+        parsers.refuse(
+            arguments, "is for training, but --one-shot trains nothing; omit one", "--labels"
+        )
     source, run = Run.open(arguments.target), Run(arguments.out)
-    corpus, labels = source.corpus(arguments.corpus), open_labels(arguments.labels)
+    corpus, labels = source.corpus(arguments.corpus), runs.open_labels(arguments.labels)
     recipe = pruned_recipe(source, _changes(arguments), distilled=labels is not None)
     assert recipe.prune is not None  # noqa: S101
     analysis = arguments.sensitivity or source.path / "sensitivity"
@@ -114,9 +102,9 @@ def _run(arguments: Arguments) -> int:
         found = perplexity(loss)
         report = {"sparsity": plan.final.sparsity, "validation_perplexity": found}
         sentence = f"Pruned in one shot. Validation perplexity {found:,.2f}."
-        return finish_run(run, report, [sentence], as_json=arguments.json)
+        return runs.finish_run(run, report, [sentence], as_json=arguments.json)
     outcome = prune(run, recipe, corpus, source=source, plan=plan, labels=labels)
-    return finish_training(Job(run, recipe, corpus), outcome, as_json=arguments.json)
+    return runs.finish_training(runs.Job(run, recipe, corpus), outcome, as_json=arguments.json)
 
 
 def _changes(arguments: Arguments) -> dict[str, Any]:

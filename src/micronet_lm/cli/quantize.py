@@ -2,26 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
+from micronet_lm.cli import parsers, runs
 from micronet_lm.cli.output import print_report, tell
-from micronet_lm.cli.parsers import (
-    Arguments,
-    Verbs,
-    add_number,
-    add_verb,
-    listed,
-    refuse,
-    whole,
-)
-from micronet_lm.cli.runs import (
-    INTERRUPTED,
-    Job,
-    add_derived,
-    check_place,
-    finish_run,
-    finish_training,
-    open_labels,
-    resumed_job,
-)
+from micronet_lm.cli.parsers import Arguments, Verbs
 from micronet_lm.config import load_recipe
 from micronet_lm.errors import UsageError
 
@@ -54,7 +37,7 @@ trained. Ctrl-C saves; the same command or --resume resumes.
 
 def add(verbs: Verbs) -> None:
     """Register the verb."""
-    parser = add_verb(
+    parser = parsers.add_verb(
         verbs,
         "quantize",
         _run,
@@ -70,7 +53,7 @@ def add(verbs: Verbs) -> None:
         ),
         keys=True,
     )
-    add_derived(parser, "quantized")
+    runs.add_derived(parser, "quantized")
     parser.add_argument("--bits", type=int, metavar="B", help="width (quantize.bits, default: 9)")
     parser.add_argument(
         "--steps", type=int, metavar="N", help="training steps (quantize.steps, default: 1)"
@@ -81,19 +64,22 @@ def add(verbs: Verbs) -> None:
     parser.add_argument("--learned", action="store_true", help="learn the scales (LSQ)")
     parser.add_argument("--recipe", metavar="NAME", help="take this recipe's section quantize")
     parser.add_argument(
-        "--sweep", type=listed(whole(1)), metavar="B,B,...", help="measure a table of these widths"
+        "--sweep",
+        type=parsers.listed(parsers.whole(1)),
+        metavar="B,B,...",
+        help="measure a table of these widths",
     )
     parser.add_argument(
         "--methods",
-        type=listed(str),
+        type=parsers.listed(str),
         default="calibrated,trained",
         metavar="M,M,...",
         help="with --sweep: calibrated, fitted, trained, learned (default: %(default)s)",
     )
-    add_number(
+    parsers.add_number(
         parser,
         "--tokens",
-        type=whole(1),
+        type=parsers.whole(1),
         default=4096,
         help="with --sweep: validation tokens on which the divergence is measured",
     )
@@ -101,35 +87,35 @@ def add(verbs: Verbs) -> None:
 
 def _run(arguments: Arguments) -> int:
     if arguments.sweep is None:
-        refuse(arguments, "is for a table of widths: --sweep", "--methods", "--tokens")
-    check_place(arguments, "quantize", "target", "micronet quantize RUN --out DIR")
+        parsers.refuse(arguments, "is for a table of widths: --sweep", "--methods", "--tokens")
+    runs.check_place(arguments, "quantize", "target", "micronet quantize RUN --out DIR")
 
     from micronet_lm.compression.quantization.run import quantize, quantized_recipe
     from micronet_lm.training import Run, perplexity
 
     if arguments.resume is not None:
-        refuse(arguments, "measures new runs; omit --resume", "--sweep")
-        refuse(
+        parsers.refuse(arguments, "measures new runs; omit --resume", "--sweep")
+        parsers.refuse(
             arguments,
             "is for a new run: --resume takes what is quantized and how from the run; omit it, or "
             "change how long the run is trained with --train.steps N",
             *("--bits", "--steps", "--places", "--learned", "--recipe"),
         )
-        job = resumed_job(arguments)
+        job = runs.resumed_job(arguments)
         outcome = quantize(job.run, job.recipe, job.corpus, labels=job.labels, amend=True)
-        return finish_training(job, outcome, as_json=arguments.json)
+        return runs.finish_training(job, outcome, as_json=arguments.json)
     if arguments.sweep is not None:
         return _sweep(arguments)
     source, run = Run.open(arguments.target), Run(arguments.out)
-    corpus, labels = source.corpus(arguments.corpus), open_labels(arguments.labels)
+    corpus, labels = source.corpus(arguments.corpus), runs.open_labels(arguments.labels)
     recipe = quantized_recipe(source.recipe(), _changes(arguments), distilled=labels is not None)
     outcome = quantize(run, recipe, corpus, source=source, labels=labels)
     if outcome.step == 0 and outcome.finished:
         found = perplexity(outcome.best_loss)
         report = {"steps": 0, "validation_perplexity": found}
         sentence = f"Calibrated. Validation perplexity {found:,.2f}."
-        return finish_run(run, report, [sentence], as_json=arguments.json)
-    return finish_training(Job(run, recipe, corpus), outcome, as_json=arguments.json)
+        return runs.finish_run(run, report, [sentence], as_json=arguments.json)
+    return runs.finish_training(runs.Job(run, recipe, corpus), outcome, as_json=arguments.json)
 
 
 def _changes(arguments: Arguments) -> dict[str, Any]:
@@ -160,18 +146,18 @@ def _sweep(arguments: Arguments) -> int:
         raise UsageError(
             f"--methods must be some of {', '.join(METHODS)}, got {unknown[0]}; leave it out"
         )
-    refuse(
+    parsers.refuse(
         arguments,
         "is for one run: --sweep names the widths, and --methods whether scales are learned; "
         "leave it out",
         *("--bits", "--learned", "--quantize.bits", "--quantize.learned"),
     )
     source, widths, changes = Run.open(arguments.target), list(arguments.sweep), _changes(arguments)
-    corpus, labels = source.corpus(arguments.corpus), open_labels(arguments.labels)
+    corpus, labels = source.corpus(arguments.corpus), runs.open_labels(arguments.labels)
     menu = Menu(bits=widths, methods=methods, tokens=arguments.tokens, changes=changes)
     swept = sweep(arguments.out, source, corpus, menu, labels=labels, tell=_tell)
     if not swept.finished:
-        return INTERRUPTED
+        return runs.INTERRUPTED
     shown = table(menu, swept.points).removesuffix("\n")
     return print_report(as_json(source, menu, swept.points), [shown], as_json=arguments.json)
 

@@ -8,21 +8,9 @@ from typing import TYPE_CHECKING, Any
 from rich.console import RenderableType
 from rich.text import Text
 
+from micronet_lm.cli import parsers
 from micronet_lm.cli.output import make_table, print_report, tell
-from micronet_lm.cli.parsers import (
-    Arguments,
-    Verbs,
-    add_checkpoint,
-    add_corpus,
-    add_folder,
-    add_number,
-    add_split,
-    add_threads,
-    add_verb,
-    add_wikitext,
-    refuse,
-    whole,
-)
+from micronet_lm.cli.parsers import Arguments, Verbs
 from micronet_lm.cli.run_tables import plan_shown
 from micronet_lm.errors import UsageError
 from micronet_lm.report.tables import CACHE_FIGURES, SCALES
@@ -57,7 +45,7 @@ already: each but the last is compared with the last. Any key of the recipes can
 
 def add(verbs: Verbs) -> None:
     """Register the verb."""
-    parser = add_verb(
+    parser = parsers.add_verb(
         verbs,
         "reproduce",
         _run,
@@ -76,7 +64,9 @@ def add(verbs: Verbs) -> None:
         default="wikitext-2",
         help="what our own numbers are measured on (default: %(default)s)",
     )
-    add_folder(parser, "--out", "folder to write (default: runs/reproduce/SCALE, or figures)")
+    parsers.add_folder(
+        parser, "--out", "folder to write (default: runs/reproduce/SCALE, or figures)"
+    )
     parser.add_argument(
         "--dry-run", action="store_true", help="train nothing; show what it would cost"
     )
@@ -86,13 +76,15 @@ def add(verbs: Verbs) -> None:
         default="local",
         help="where trainings run (default: %(default)s)",
     )
-    add_number(parser, "--jobs", type=whole(1), help="jobs at a time (default: as many as fit)")
-    add_threads(parser, "threads per job")
+    parsers.add_number(
+        parser, "--jobs", type=parsers.whole(1), help="jobs at a time (default: as many as fit)"
+    )
+    parsers.add_threads(parser, "threads per job")
     parser.add_argument("--partition", metavar="NAME", help="partition of the cluster")
-    add_split(parser, "split of the cache figures")
-    add_checkpoint(parser)
-    add_corpus(parser, "a corpus that is already built")
-    add_wikitext(parser)
+    parsers.add_split(parser, "split of the cache figures")
+    parsers.add_checkpoint(parser)
+    parsers.add_corpus(parser, "a corpus that is already built")
+    parsers.add_wikitext(parser)
 
 
 def _run(arguments: Arguments) -> int:
@@ -102,7 +94,9 @@ def _run(arguments: Arguments) -> int:
     if what not in CACHE_FIGURES:
         raise UsageError(f"{what} trains what it needs; leave out {arguments.runs[0]}")
     keys = (f"--{key}" for key in arguments.overrides)
-    refuse(arguments, "is for recipes, but the runs are already trained; leave it out", *keys)
+    parsers.refuse(
+        arguments, "is for recipes, but the runs are already trained; leave it out", *keys
+    )
     return _show_figure(arguments, arguments.runs, arguments.out or Path("figures"))
 
 

@@ -5,19 +5,9 @@ from typing import TYPE_CHECKING
 from rich.console import RenderableType
 from rich.table import Table
 
+from micronet_lm.cli import parsers
 from micronet_lm.cli.output import make_table, print_report, tell
-from micronet_lm.cli.parsers import (
-    Arguments,
-    Verbs,
-    add_checkpoint,
-    add_corpus,
-    add_folder,
-    add_number,
-    add_run,
-    add_split,
-    add_verb,
-    whole,
-)
+from micronet_lm.cli.parsers import Arguments, Verbs
 from micronet_lm.errors import UsageError
 from micronet_lm.progress import bar
 
@@ -35,7 +25,7 @@ The result is a run folder: its search.json has every point that was visited.
 
 def add(verbs: Verbs) -> None:
     """Register the verb."""
-    parser = add_verb(
+    parser = parsers.add_verb(
         verbs,
         "search-cache",
         _run,
@@ -47,19 +37,21 @@ def add(verbs: Verbs) -> None:
         ),
         epilog=_EXAMPLE,
     )
-    add_run(parser)
-    add_number(parser, "--size", type=whole(1), default=3000, help="size of the cache")
-    add_number(
+    parsers.add_run(parser)
+    parsers.add_number(
+        parser, "--size", type=parsers.whole(1), default=3000, help="size of the cache"
+    )
+    parsers.add_number(
         parser,
         "--ramp",
-        type=whole(0),
+        type=parsers.whole(0),
         help="activations with which the cache gets all of its share; with fewer it gets as much "
         "less, which short texts need; 0, the paper's way, is all at once (default: the run's own)",
     )
-    add_folder(parser, "--out", "folder to write (default: RUN/searched-SIZE)")
-    add_split(parser, "split to search on")
-    add_checkpoint(parser)
-    add_corpus(parser)
+    parsers.add_folder(parser, "--out", "folder to write (default: RUN/searched-SIZE)")
+    parsers.add_split(parser, "split to search on")
+    parsers.add_checkpoint(parser)
+    parsers.add_corpus(parser)
 
 
 def _run(arguments: Arguments) -> int:

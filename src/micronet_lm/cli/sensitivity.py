@@ -6,19 +6,9 @@ from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 
+from micronet_lm.cli import parsers
 from micronet_lm.cli.output import make_table, print_report
-from micronet_lm.cli.parsers import (
-    Arguments,
-    Verbs,
-    add_corpus,
-    add_folder,
-    add_number,
-    add_run,
-    add_verb,
-    listed,
-    real,
-    whole,
-)
+from micronet_lm.cli.parsers import Arguments, Verbs
 from micronet_lm.machine import leads
 from micronet_lm.progress import bar
 
@@ -38,7 +28,7 @@ same command resumes an analysis that was interrupted.
 
 def add(verbs: Verbs) -> None:
     """Register the verb."""
-    parser = add_verb(
+    parser = parsers.add_verb(
         verbs,
         "sensitivity",
         _run,
@@ -50,22 +40,22 @@ def add(verbs: Verbs) -> None:
         ),
         epilog=_EXAMPLE,
     )
-    add_run(parser)
-    add_folder(parser, "--out", "folder to write (default: RUN/sensitivity)")
-    add_number(
+    parsers.add_run(parser)
+    parsers.add_folder(parser, "--out", "folder to write (default: RUN/sensitivity)")
+    parsers.add_number(
         parser,
         "--tokens",
-        type=whole(2),
+        type=parsers.whole(2),
         default=20_000,
         help="first tokens of the validation split to measure on",
     )
     parser.add_argument(
         "--grid",
-        type=listed(real("(0, 1]")),
+        type=parsers.listed(parsers.real("(0, 1]")),
         metavar="S,S,...",
         help="sparsities to try (default: 0.1 to 0.9 in tenths)",
     )
-    add_corpus(parser)
+    parsers.add_corpus(parser)
 
 
 def _run(arguments: Arguments) -> int:

@@ -2,16 +2,9 @@
 
 from pathlib import Path
 
+from micronet_lm.cli import parsers
 from micronet_lm.cli.output import print_report, tell
-from micronet_lm.cli.parsers import (
-    Arguments,
-    Verbs,
-    add_checkpoint,
-    add_corpus,
-    add_number,
-    add_verb,
-    whole,
-)
+from micronet_lm.cli.parsers import Arguments, Verbs
 from micronet_lm.cli.runs import INTERRUPTED
 from micronet_lm.machine import leads
 
@@ -29,7 +22,7 @@ threads (OMP_NUM_THREADS) as each of them. Next: micronet distill.
 
 def add(verbs: Verbs) -> None:
     """Register the verb."""
-    parser = add_verb(
+    parser = parsers.add_verb(
         verbs,
         "soft-labels",
         _run,
@@ -45,21 +38,23 @@ def add(verbs: Verbs) -> None:
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument(
         "--top-k",
-        type=whole(1),
+        type=parsers.whole(1),
         default=30,
         metavar="K",
         help="number of likeliest words per token (default: %(default)s)",
     )
     kind.add_argument(
         "--samples",
-        type=whole(1),
+        type=parsers.whole(1),
         metavar="N",
         help="instead, draw N words per token from the whole distribution; a dozen will do",
     )
-    add_number(parser, "--seed", type=whole(0), default=0, help="seed of the draws")
-    add_checkpoint(parser)
-    add_corpus(parser)
-    add_number(parser, "--shard-tokens", type=whole(1), help="tokens per shard (default: 131072)")
+    parsers.add_number(parser, "--seed", type=parsers.whole(0), default=0, help="seed of the draws")
+    parsers.add_checkpoint(parser)
+    parsers.add_corpus(parser)
+    parsers.add_number(
+        parser, "--shard-tokens", type=parsers.whole(1), help="tokens per shard (default: 131072)"
+    )
 
 
 def _run(arguments: Arguments) -> int:
