@@ -118,7 +118,7 @@ def test_mistakes_of_the_command_line_exit_with_2(
         ("train", "dmo", "--out", out): "did you mean 'demo'?",
         ("train", "demo", "--out", out, "--model.contxt", "3"): "did you mean 'context'?",
         ("train", "demo", "--out", out, "--fast"): "'--fast' is not an option here",
-        ("train", "demo", "--out", out, "--resume", out): "leave out RECIPE and --out",
+        ("train", "demo", "--out", out, "--resume", out): "leave out what to train, and --out",
         ("evaluate", out, "--fast"): "'--fast' is not an option here",
         ("evaluate", out, "--model.width", "3"): "'--model.width' is not an option here",
         ("search-cache", out, "--model.width", "3"): "'--model.width' is not an option here",

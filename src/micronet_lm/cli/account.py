@@ -75,19 +75,18 @@ def add(verbs: Verbs) -> None:
 
 
 def _add_rules(parser: Parser) -> None:
-    parser.add_argument(
+    parsers.add_choice(
+        parser,
         "--rules",
-        choices=["paper", "challenge"],
-        default="paper",
-        help="count as the authors' code does, or as the challenge's text has it; the latter "
-        "names every difference (default: %(default)s)",
+        ["paper", "challenge"],
+        "count as the authors' code does, or as the challenge's text has it and name every "
+        "difference",
     )
-    parser.add_argument(
+    parsers.add_choice(
+        parser,
         "--adds",
-        choices=["fp32", "tree"],
-        default="fp32",
-        help="rules challenge: all adds as 32-bit, or sums of integers by the widths of an adder "
-        "tree (default: %(default)s)",
+        ["fp32", "tree"],
+        "rules challenge: all adds as 32-bit, or sums of integers by the widths of an adder tree",
     )
     parser.add_argument(
         "--freebie",
@@ -106,22 +105,17 @@ def _add_compression(parser: Parser) -> None:
     parser.add_argument(
         "--bits", type=int, metavar="B", help="quantize to B bits (default: do not)"
     )
-    parser.add_argument(
+    parsers.add_choice(
+        parser,
         "--activations",
-        choices=list(PLACEMENTS),
-        help="with --bits: quantize the activations that the authors' code does, those of the "
-        "paper's text, or none (default: code)",
+        list(PLACEMENTS),
+        "with --bits: quantize the activations that the authors' code does, those of the paper's "
+        "text, or none",
+        default="code",
     )
-    parser.add_argument(
-        "--embeddings",
-        choices=["quantized", "full"],
-        help="with --bits: whether the embedding tables are quantized (default: quantized)",
-    )
-    parser.add_argument(
-        "--scales",
-        choices=["tensor", "row"],
-        help="with --bits: one scale per matrix or per row (default: tensor)",
-    )
+    tables, scales = ["quantized", "full"], ["tensor", "row"]
+    parsers.add_choice(parser, "--embeddings", tables, "with --bits: width of the tables")
+    parsers.add_choice(parser, "--scales", scales, "with --bits: one scale per matrix or per row")
 
 
 def _fraction(word: str) -> Fraction:
@@ -148,7 +142,7 @@ def _run(arguments: Arguments) -> int:
     plan = Plan(
         density=arguments.density,
         bits=FULL if arguments.bits is None else arguments.bits,
-        activations=arguments.activations or "code",
+        activations=arguments.activations,
         embeddings=arguments.embeddings != "full",
         scale_a_row=arguments.scales == "row",
     )

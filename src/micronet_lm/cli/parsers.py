@@ -1,7 +1,7 @@
 """Parsers of the verbs: the options that several of them have, and how options are refused."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn, TypeAlias, TypeVar
 
@@ -22,7 +22,7 @@ class OneSentenceParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise what argparse would print with its usage."""
-        plain = message.replace("argument ", "", 1).replace(": must", " must", 1)
+        plain = message.removeprefix("argument ").replace(": must", " must", 1)
         raise UsageError(f"{plain}; see {self.prog} --help")
 
 
@@ -118,6 +118,23 @@ def add_number(
     parser.add_argument(*names, type=type, default=default, metavar=metavar, help=help + told)
 
 
+def add_choice(
+    parser: Parser,
+    name: str,
+    choices: Sequence[str],
+    help: str,  # noqa: A002
+    *,
+    default: str | None = None,
+) -> None:
+    """Add an option that takes one of several words; the first where no default is named."""
+    parser.add_argument(
+        name,
+        choices=choices,
+        default=default or choices[0],
+        help=f"{help} (default: %(default)s)",
+    )
+
+
 def add_folder(parser: Parser, name: str, help: str, *, metavar: str = "DIR") -> None:  # noqa: A002
     """Add an option that takes a folder or a file."""
     parser.add_argument(name, type=Path, metavar=metavar, help=help)
@@ -146,19 +163,12 @@ def add_wikitext(parser: Parser) -> None:
 
 def add_checkpoint(parser: Parser) -> None:
     """Add the choice between a run's checkpoints."""
-    parser.add_argument(
-        "--checkpoint",
-        choices=["best", "last"],
-        default="best",
-        help="which of the run's checkpoints (default: %(default)s)",
-    )
+    add_choice(parser, "--checkpoint", ["best", "last"], "which of the run's checkpoints")
 
 
 def add_split(parser: Parser, what: str = "split to evaluate") -> None:
     """Add the choice of a corpus's split."""
-    parser.add_argument(
-        "--split", choices=SPLITS, default="valid", help=f"{what} (default: %(default)s)"
-    )
+    add_choice(parser, "--split", SPLITS, what, default="valid")
 
 
 def add_model(parser: Parser) -> None:
@@ -175,12 +185,8 @@ def add_model(parser: Parser) -> None:
 
 def add_engine(parser: Parser) -> None:
     """Add the choice of an engine."""
-    parser.add_argument(
-        "--engine",
-        choices=["auto", "native", "numpy"],
-        default="auto",
-        help="what computes; auto takes native where it is built (default: %(default)s)",
-    )
+    names = ["auto", "native", "numpy"]
+    add_choice(parser, "--engine", names, "what computes; auto takes native where it is built")
 
 
 def add_threads(parser: Parser, what: str = "threads; they change only the speed") -> None:

@@ -68,7 +68,9 @@ def add(verbs: Verbs) -> None:
 
 
 def _run(arguments: Arguments) -> int:
-    runs.check_place(arguments, "prune", "target", "micronet prune RUN --sparsity 0.358 --out DIR")
+    runs.check_place(
+        arguments, "prune", arguments.target, "micronet prune RUN --sparsity 0.358 --out DIR"
+    )
 
     from micronet_lm.compression.pruned_run import (
         make_plan,

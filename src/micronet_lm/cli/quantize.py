@@ -88,7 +88,7 @@ def add(verbs: Verbs) -> None:
 def _run(arguments: Arguments) -> int:
     if arguments.sweep is None:
         parsers.refuse(arguments, "is for a table of widths: --sweep", "--methods", "--tokens")
-    runs.check_place(arguments, "quantize", "target", "micronet quantize RUN --out DIR")
+    runs.check_place(arguments, "quantize", arguments.target, "micronet quantize RUN --out DIR")
 
     from micronet_lm.compression.quantization.run import quantize, quantized_recipe
     from micronet_lm.training import Run, perplexity

@@ -58,11 +58,8 @@ def add(verbs: Verbs) -> None:
     choices = [*TABLES, "pipeline", *CACHE_FIGURES]
     parser.add_argument("what", choices=choices, metavar="TABLE|FIGURE", help="see below")
     parser.add_argument("runs", type=Path, nargs="*", metavar="RUN", help="for cache figures")
-    parser.add_argument(
-        "--scale",
-        choices=SCALES,
-        default="wikitext-2",
-        help="what our own numbers are measured on (default: %(default)s)",
+    parsers.add_choice(
+        parser, "--scale", SCALES, "what our own numbers are measured on", default="wikitext-2"
     )
     parsers.add_folder(
         parser, "--out", "folder to write (default: runs/reproduce/SCALE, or figures)"
@@ -70,12 +67,7 @@ def add(verbs: Verbs) -> None:
     parser.add_argument(
         "--dry-run", action="store_true", help="train nothing; show what it would cost"
     )
-    parser.add_argument(
-        "--executor",
-        choices=["local", "slurm"],
-        default="local",
-        help="where trainings run (default: %(default)s)",
-    )
+    parsers.add_choice(parser, "--executor", ["local", "slurm"], "where trainings run")
     parsers.add_number(
         parser, "--jobs", type=parsers.whole(1), help="jobs at a time (default: as many as fit)"
     )

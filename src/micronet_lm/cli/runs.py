@@ -55,18 +55,14 @@ def add_derived(parser: Parser, what: str) -> None:
     add_folder(parser, "--labels", "soft labels to distil from")
 
 
-def check_place(arguments: Arguments, what: str, source: str, example: str) -> None:
-    """Refuse a command that names neither a source and a place nor a run to resume, or both."""
-    named = getattr(arguments, source)
+def check_place(arguments: Arguments, verb: str, named: Any, example: str) -> None:
+    """Refuse a command that does not name either a source and a place or a run to resume."""
     if arguments.resume is not None and (named or arguments.out):
         raise UsageError(
-            f"--resume takes everything from the run; leave out {_NAMES[source]} and --out"
+            f"--resume takes everything from the run; leave out what to {verb}, and --out"
         )
     if arguments.resume is None and not (named and arguments.out):
-        raise UsageError(f"say what to {what} and where: {example}")
-
-
-_NAMES = {"recipe": "RECIPE", "target": "RUN"}
+        raise UsageError(f"say what to {verb} and where: {example}")
 
 
 def training_job(arguments: Arguments, example: str, check: Callable[[Recipe, "Run"], None]) -> Job:
@@ -74,7 +70,7 @@ def training_job(arguments: Arguments, example: str, check: Callable[[Recipe, "R
 
     `check` may refuse the recipe before a corpus is built for it.
     """
-    check_place(arguments, "train", "recipe", example)
+    check_place(arguments, "train", arguments.recipe, example)
 
     from micronet_lm.training import Run
     from micronet_lm.training.preparation import completed, prepared_corpus
