@@ -218,8 +218,8 @@ def test_mistakes(
         (["prune", here, "--one-shot", "--out", str(bare.path)], 1, "holds a run that was trained"),
         (["prune", "--resume", here], 2, "has no section prune"),
         (["prune", here, "--out", out, "--prune.steps", "99"], 2, "prune.steps 99 must not exceed"),
-        (["sensitivity", here, "--grid", "0.1,x"], 2, "--grid must be a number, got 'x'"),
-        (["sensitivity", here, "--grid", "0,1.2"], 2, "--grid must be in (0, 1], got 0"),
+        (["sensitivity", here, "--grid", "0.1,x"], 2, "each of which must be a number, got 'x'"),
+        (["sensitivity", here, "--grid", "0,1.2"], 2, "each of which must be in (0, 1], got 0"),
         (["sensitivity", here, "--tokens", "400"], 1, "belongs to an analysis with other tokens"),
     ):
         assert main(words) == code, words

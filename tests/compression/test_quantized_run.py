@@ -278,7 +278,7 @@ def test_mistakes(
         (
             ["quantize", here, "--out", out, "--sweep", "9,x"],
             2,
-            "--sweep must be a whole number, got 'x'",
+            "each of which must be a whole number, got 'x'",
         ),
         (["quantize", here, "--out", out, "--sweep", "9", "--methods", "magic"], 2, "no magic"),
         (["quantize", here, "--out", out, "--sweep", "9", "--tokens", "0"], 2, "at least 1 token"),

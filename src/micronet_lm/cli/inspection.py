@@ -88,7 +88,9 @@ def _card(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _tensors(tensors: list[Mapping[str, Any]]) -> Table:
-    table = make_table("name", "shape", "bits", "density", "form", "bytes", title="tensors")
+    table = make_table(
+        "name", "shape", "bits", "density", "form", "bytes", title="tensors", left=True
+    )
     table.padding = (0, 1, 0, 0)
     table.columns[4].justify = "left"
     for piece in tensors:
@@ -104,7 +106,7 @@ def _tensors(tensors: list[Mapping[str, Any]]) -> Table:
 
 
 def _shares(title: str, sums: Mapping[str, int], total: int) -> Table:
-    table = make_table("part", "bytes", "share", title=title)
+    table = make_table("part", "bytes", "share", title=title, left=True)
     for name, bits in {**sums, "all": sum(sums.values())}.items():
         table.add_row(name, f"{bits / 8:,.1f}", f"{bits / total:.1%}")
     return table

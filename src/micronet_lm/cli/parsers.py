@@ -102,7 +102,16 @@ def real(interval: str) -> Callable[[str], float]:
 
 def listed(kind: Callable[[str], T]) -> Callable[[str], tuple[T, ...]]:
     """Return the type of an option that takes values of a kind with commas between them."""
-    return lambda words: tuple(kind(word) for word in words.split(","))
+
+    def parse(words: str) -> tuple[T, ...]:
+        try:
+            return tuple(kind(word) for word in words.split(","))
+        except argparse.ArgumentTypeError as error:
+            raise argparse.ArgumentTypeError(
+                f"must be values with commas between them, each of which {error}"
+            ) from None
+
+    return parse
 
 
 def add_number(
