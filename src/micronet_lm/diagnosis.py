@@ -4,7 +4,6 @@ import json
 import os
 import platform
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
@@ -22,6 +21,7 @@ from micronet_lm.machine import (
     instruction_sets,
     memory_bytes,
     processor_name,
+    signal_name,
 )
 from micronet_lm.runtime.engines import has_native, open_engine
 from micronet_lm.runtime.native import kernel_sets
@@ -117,7 +117,7 @@ def _torch(problems: list[str], *, again: bool) -> dict[str, Any] | None:
         return {"broken": problems[-1]}
     if done.returncode:
         last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        why = signal.Signals(-done.returncode).name if done.returncode < 0 else last
+        why = signal_name(-done.returncode) if done.returncode < 0 else last
         problems.append(f"torch does not work here: {why}")
         return {"broken": problems[-1]}
     told: dict[str, Any] = json.loads(done.stdout)

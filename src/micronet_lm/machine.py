@@ -2,6 +2,7 @@
 
 import os
 import platform
+import signal
 from functools import lru_cache
 from pathlib import Path
 
@@ -40,6 +41,11 @@ def core_count() -> int:
     return os.cpu_count() or 1
 
 
+def leads() -> bool:
+    """Return whether this process talks to the user: the first of those that torchrun started."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 def memory_bytes() -> tuple[int | None, int | None]:
     """Return the machine's memory and what of it is free, in bytes; nothing where unknown."""
     try:
@@ -48,6 +54,17 @@ def memory_bytes() -> tuple[int | None, int | None]:
         return None, None
     sizes = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in lines if ":" in line}
     return sizes.get("MemTotal"), sizes.get("MemAvailable")
+
+
+def signal_name(number: int) -> str:
+    """Return a signal's name, such as `SIGKILL`, or `signal 37` for one without a name.
+
+    Of the real-time signals only the first and the last have names.
+    """
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def cache_folder() -> Path:

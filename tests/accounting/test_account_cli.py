@@ -154,7 +154,7 @@ def test_a_finished_model_takes_no_plan(
             assert main(["account", str(target), "--shares", "3,2,1", *words]) == 2, words
             captured = capsys.readouterr()
             assert captured.out == ""
-            said = f"{' '.join(words)} is a plan, but {target} is {what}"
+            said = f"{words[0]} is a plan, but {target} is {what}"
             assert said in captured.err
             assert captured.err.count("\n") == 1
         assert report([str(target), "--shares", "3,2,1"], capsys)["storage"] > 0
@@ -196,7 +196,7 @@ def test_mistakes_are_one_sentence(
         (2, [student, "--activations", "text"], "--activations says how to quantize"),
         (2, [student, "--scales", "row"], "--scales says how to quantize"),
         (2, [student, "--checkpoint", "best"], "--checkpoint is for the folder of a run"),
-        (2, [student, "--density", "half"], "--density half is not a number"),
+        (2, [student, "--density", "half"], "--density must be a share like 0.642, got 'half'"),
         (2, [student, "--bits", "1"], "1 bits cannot be counted"),
         (2, [student, "--bits", "many"], "invalid int value"),
         (2, [student, "--rules", "mine"], "invalid choice: 'mine'"),
@@ -204,7 +204,7 @@ def test_mistakes_are_one_sentence(
         (2, [student, "--freebie"], "rules 'paper' have no --freebie"),
         (2, [student, "--rules", "challenge", "--freebie", "--bits", "9"], "are not quantized"),
         (2, [student, "--shares", "1,2"], "has 2 numbers, but the model has 3 bins"),
-        (2, [student, "--shares", "a,b,c"], "are not numbers"),
+        (2, [student, "--shares", "a,b,c"], "must be a whole number, got 'a'"),
         (2, [student, "--plot", "where.doc"], "must end in .png, .svg or .pdf"),
         (2, [student, "--corpus", str(corpus.path)], "model.vocabulary is 267,735 but"),
         (2, [str(run), "--model.width", "8"], "cannot be set for a run"),

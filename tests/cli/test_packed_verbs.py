@@ -12,10 +12,10 @@ from tests.support.recipes import BRIEF, as_words
 from tests.support.verbs import report, train_demo
 
 from micronet_lm.artifact import read_packed, write_packed
-from micronet_lm.cli import bench
 from micronet_lm.cli.main import main
 from micronet_lm.cli.runs import INTERRUPTED
 from micronet_lm.corpus import Corpus, build_corpus
+from micronet_lm.runtime import benchmark
 
 TINY = as_words({**BRIEF, "cache.size": 30})
 
@@ -237,7 +237,7 @@ def test_bench_measures(model: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert told["engine"] == "numpy"
     assert set(told["tokens_per_second"]) == {"distribution", "top_5", "scoring"}
     assert all(speed > 0 for speed in told["tokens_per_second"].values())
-    assert (told["tokens_before"], told["cache_full"]) == (bench.TEXT, True)
+    assert (told["tokens_before"], told["cache_full"]) == (benchmark.TEXT, True)
     shown = said(words, capsys)
     assert "tokens/s" in shown
     assert "not full" not in shown
@@ -248,13 +248,13 @@ def test_bench_fills_the_cache_or_says_so(
 ) -> None:
     path, packed = tmp_path / "large.safetensors", read_packed(model)
     assert packed.cache is not None
-    write_packed(path, replace(packed, cache=replace(packed.cache, size=bench.TEXT + 100)))
+    write_packed(path, replace(packed, cache=replace(packed.cache, size=benchmark.TEXT + 100)))
     words = ["bench", str(path), "--seconds", "0.01", "--engine", "numpy"]
     told = report([*words, "--json"], capsys)
-    assert (told["tokens_before"], told["cache_full"]) == (bench.TEXT + 100 + 9, True)
-    monkeypatch.setattr(bench, "MOST", bench.TEXT + 50)
+    assert (told["tokens_before"], told["cache_full"]) == (benchmark.TEXT + 100 + 9, True)
+    monkeypatch.setattr(benchmark, "MOST", benchmark.TEXT + 50)
     told = report([*words, "--json"], capsys)
-    assert (told["tokens_before"], told["cache_full"]) == (bench.TEXT + 50, False)
+    assert (told["tokens_before"], told["cache_full"]) == (benchmark.TEXT + 50, False)
     assert "after 4,146 tokens: the cache was not full" in said(words, capsys)
 
 
@@ -280,23 +280,27 @@ def test_mistakes_are_one_sentence(
         (["predict", "x", "-m", str(cut)], 1, "cut"),
         (["predict", "x", "-m", str(other)], 1, "cannot be used"),
         (["predict", "x", "-m", str(run)], 1, "folder"),
-        (["predict", "x", "-k", "0", *m], 2, "-k 0"),
+        (["predict", "x", "-k", "0", *m], 2, "-k must be at least 1, got 0"),
         (["predict", "x", "--engine", "gpu", *m], 2, "gpu"),
-        (["generate", "x", "--top-p", "0", *m], 2, "--top-p 0"),
-        (["generate", "x", "--temperature", "-1", *m], 2, "--temperature -1"),
-        (["generate", "x", "-n", "-1", *m], 2, "--max-tokens -1"),
+        (["generate", "x", "--top-p", "0", *m], 2, "--top-p must be in (0, 1], got 0"),
+        (
+            ["generate", "x", "--temperature", "-1", *m],
+            2,
+            "--temperature must be in [0, inf), got -1",
+        ),
+        (["generate", "x", "-n", "-1", *m], 2, "--max-tokens must be at least 0, got -1"),
         (["score", str(one), *m], 1, "nothing to predict"),
         (["score", str(empty), "--lines", *m], 1, "no line"),
         (["score", str(other), *m], 1, "not UTF-8"),
         (["score", "missing.txt", *m], 1, "missing.txt"),
-        (["score", str(one), "--threads", "0", *m], 2, "--threads 0"),
-        (["bench", str(model), "--seconds", "0"], 2, "--seconds 0"),
+        (["score", str(one), "--threads", "0", *m], 2, "--threads must be at least 1, got 0"),
+        (["bench", str(model), "--seconds", "0"], 2, "--seconds must be in (0, inf), got 0"),
         (["bench", "missing.safetensors"], 1, "there is no file"),
         (["inspect", "missing.safetensors"], 1, "neither a packed file nor a run"),
         (["inspect", "runs/nope"], 1, "there is neither a packed file nor a run at runs/nope"),
         (["inspect", str(model), "--checkpoint", "best"], 2, "--checkpoint is for runs"),
         (["inspect", str(tmp_path)], 1, "is not a run"),
-        (["pack", str(run), "-o", str(tmp_path)], 2, f"such as {tmp_path / 'model.safetensors'}"),
+        (["pack", str(run), "-o", str(tmp_path)], 2, f"choose {tmp_path / 'model.safetensors'}"),
         (["pack", str(run), "-o", str(one / "m")], 1, f"{one}: it is no folder"),
         (["pack", str(run), "-o", str(one / "x" / "m")], 1, f"{one / 'x'}: it is no folder"),
         (["pack", str(tmp_path)], 1, "is not a run"),

@@ -88,7 +88,7 @@ def test_a_ramp_is_searched_with_and_kept(
     assert (packed.size, packed.ramp) == (40, 40)
     capsys.readouterr()
     assert main([*words[:-1], str(tmp_path / "never"), "--ramp", "61"]) == 2
-    assert "--ramp 61 must be from 0 to the cache's size, 60" in capsys.readouterr().err
+    assert "--ramp must be at most the cache's size 60, got 61" in capsys.readouterr().err
 
 
 def test_a_model_without_a_cache_gets_one(run: Run, corpus: Corpus) -> None:
@@ -215,7 +215,7 @@ def test_mistakes(
     assert main(["search-cache", str(run.path), "--size", "8", "--out", str(tmp_path / "s")]) == 0
     capsys.readouterr()
     for words, code, said in (
-        (["search-cache", str(run.path), "--size", "0"], 2, "--size 0 must be at least 1"),
+        (["search-cache", str(run.path), "--size", "0"], 2, "--size must be at least 1, got 0"),
         (["search-cache", str(run.path), "--out", str(run.path)], 1, "is what is worked on"),
         (["search-cache", str(run.path), "--out", str(corpus.path)], 1, "no result of an earlier"),
         (["search-cache", str(run.path), "--out", str(afile)], 1, "is a file, not a folder"),

@@ -206,7 +206,11 @@ def test_mistakes(
     out, here = str(tmp_path / "never"), str(source.path)
     for words, code, said in (
         (["prune", here], 2, "say what to prune and where"),
-        (["prune", here, "--sparsity", "1.5", "--out", out], 2, "--sparsity 1.5 must be at least"),
+        (
+            ["prune", here, "--sparsity", "1.5", "--out", out],
+            2,
+            "--sparsity must be in [0, 1), got 1.5",
+        ),
         (["prune", here, "--sparsity", "0.95", "--out", out], 2, "the curves go up to 0.9000"),
         (["prune", str(bare.path), "--out", out], 1, "holds no finished sensitivity analysis"),
         (["prune", here, "--one-shot", "--labels", here, "--out", "x"], 2, "trains nothing"),
@@ -214,8 +218,8 @@ def test_mistakes(
         (["prune", here, "--one-shot", "--out", str(bare.path)], 1, "holds a run that was trained"),
         (["prune", "--resume", here], 2, "has no section prune"),
         (["prune", here, "--out", out, "--prune.steps", "99"], 2, "prune.steps 99 must not exceed"),
-        (["sensitivity", here, "--grid", "0.1,x"], 2, "must be numbers with commas"),
-        (["sensitivity", here, "--grid", "0,1.2"], 2, "must hold sparsities above 0 and up to 1"),
+        (["sensitivity", here, "--grid", "0.1,x"], 2, "each of which must be a number, got 'x'"),
+        (["sensitivity", here, "--grid", "0,1.2"], 2, "each of which must be in (0, 1], got 0"),
         (["sensitivity", here, "--tokens", "400"], 1, "belongs to an analysis with other tokens"),
     ):
         assert main(words) == code, words

@@ -275,11 +275,19 @@ def test_mistakes(
             "quantize.bits, quantize.calibration_tokens",
         ),
         (["quantize", "--resume", str(calibrated)], 1, "is a result that is not trained further"),
-        (["quantize", here, "--out", out, "--sweep", "9,x"], 2, "must be widths with commas"),
+        (
+            ["quantize", here, "--out", out, "--sweep", "9,x"],
+            2,
+            "each of which must be a whole number, got 'x'",
+        ),
         (["quantize", here, "--out", out, "--sweep", "9", "--methods", "magic"], 2, "no magic"),
         (["quantize", here, "--out", out, "--sweep", "9", "--tokens", "0"], 2, "at least 1 token"),
         *(
-            (["quantize", here, "--out", out, "--sweep", "9", *words], 2, f"leave out {words[0]}")
+            (
+                ["quantize", here, "--out", out, "--sweep", "9", *words],
+                2,
+                f"{words[0]} is for one run",
+            )
             for words in (
                 ["--bits", "9"],
                 ["--learned"],
@@ -304,7 +312,7 @@ def test_mistakes(
             for zero in (["--steps", "0"], ["--quantize.steps", "0"])
         ),
         *(
-            (["quantize", "--resume", str(done), *words], 2, f"leave out {words[0]}; --train.steps")
+            (["quantize", "--resume", str(done), *words], 2, f"{words[0]} is for a new run")
             for words in (
                 ["--bits", "4"],
                 ["--steps", "0"],

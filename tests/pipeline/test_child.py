@@ -104,7 +104,7 @@ def test_who_asks_the_parent_to_stop_asks_the_stage(
     _, said = process.communicate(timeout=120)
     assert process.returncode == 130, said
     assert "Stopping after this step" in said
-    assert said.strip().endswith("Interrupted after step 3; the same command goes on.")
+    assert said.strip().endswith("Interrupted after step 3; the same command resumes.")
     if number is signal.SIGTERM:
         return
     again = started("pass")

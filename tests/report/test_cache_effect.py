@@ -97,7 +97,7 @@ def test_the_verb_writes_a_picture_and_its_data(
     assert [d["name"] for d in data["differences"]] == ["none (no cache)", "small (cache 10)"]
     assert data["tokens"] == len(ids) - 1
     assert main(["reproduce", figure, *three[:2], "--out", str(tmp_path)]) == 0
-    assert "nats a token" in capsys.readouterr().out
+    assert "nats per token" in capsys.readouterr().out
 
 
 def test_a_run_is_not_compared_with_itself(

@@ -155,7 +155,7 @@ def test_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["reproduce", "context", str(tmp_path)], "context trains what it needs; leave out"),
         (["reproduce", "nothing"], "invalid choice: 'nothing'"),
         (["reproduce", "context", "--scale", "large"], "invalid choice: 'large'"),
-        (["reproduce", "context", "--jobs", "0"], "--jobs 0 must be at least 1"),
+        (["reproduce", "context", "--jobs", "0"], "--jobs must be at least 1, got 0"),
         (["reproduce", "cache-gaps", str(tmp_path)], "compares two or three runs, not 1"),
     ):
         assert main(words) == 2

@@ -121,7 +121,7 @@ def test_ctrl_c_at_the_command_line_says_how_to_go_on(tmp_path: Path, corpus: Co
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert f"Go on with: micronet train --resume {out}" in said
+    assert f"Resume with: micronet train --resume {out}" in said
     assert "Traceback" not in said
     assert (out / "last.safetensors").is_file()
 

@@ -4,7 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from micronet_lm.artifact.container import Container
 from micronet_lm.artifact.packed_model import PackedModel, Weights
+from micronet_lm.artifact.packed_target import part_bytes
 from micronet_lm.config import FULL
 
 PARTS = {
@@ -48,6 +50,33 @@ class Piece:
     def density(self) -> float:
         """Share of elements that are not zero."""
         return self.nonzeros / self.size
+
+
+def describe_model(model: PackedModel) -> dict[str, Any]:
+    """Return what a model holds, and where its bits are, as plain values."""
+    listed = pieces(model)
+    return {
+        "model": model.shape.model_dump(mode="json", exclude={"dropout"}),
+        "cache": vars(model.cache) if model.cache else None,
+        "tokenizer": model.tokenizer or None,
+        "activation_bits": model.activation_bits,
+        "bits": sum(piece.stored for piece in listed),
+        "tensors": [piece.as_json() for piece in listed],
+        "parts": by_part(listed),
+        "fp32": left_in_fp32(listed),
+        "card": dict(model.card),
+    }
+
+
+def file_bytes(container: Container) -> dict[str, int]:
+    """Return the bytes of a packed file by what they hold."""
+    words, weights = container.parts["vocabulary"].bytes, part_bytes(container)
+    return {
+        "bytes": container.bytes,
+        "header": container.bytes - words - weights,
+        "vocabulary": words,
+        "weights": weights,
+    }
 
 
 def pieces(model: PackedModel) -> list[Piece]:

@@ -1,1 +1,1 @@
-"""The command `micronet`: one verb a file."""
+"""The command `micronet`: one verb per file."""

@@ -1,9 +1,11 @@
 """How `micronet account` shows a count to people."""
 
+from collections.abc import Iterator
 from fractions import Fraction
 
-from rich.console import Console
+from rich.console import RenderableType
 from rich.table import Table
+from rich.text import Text
 
 from micronet_lm.accounting import Account, differences
 from micronet_lm.accounting.formulas import FORMULAS
@@ -15,31 +17,26 @@ from micronet_lm.config import FULL
 _COLUMNS = ("storage", "multiplies", "adds", "other", "bits", "density")
 
 
-def print_account(account: Account, *, details: bool = False) -> None:
-    """Print the table by layer, the totals, the shares and the named differences."""
-    console, by_part = Console(), _by_part(account, details=details)
-    # Where the window is narrower than the table, its lines break; a number is never cut off.
-    needed = console.measure(by_part, options=console.options.update(width=1000)).maximum
-    console = Console(width=max(console.width, needed))
-    console.print(by_part)
-    console.print()
-    console.print(_by_component(account))
-    console.print()
-    for line in _facts(account):
-        console.print(line, highlight=False, soft_wrap=True)
+def account_shown(account: Account, *, details: bool = False) -> Iterator[RenderableType]:
+    """Yield the table by layer, the shares, the totals and the named differences."""
+    yield _by_part(account, details=details)
+    yield ""
+    yield _by_component(account)
+    yield ""
+    yield from map(Text.from_markup, _facts(account))
     if account.rules.departures:
-        console.print()
-        console.print(_differences(account))
+        yield ""
+        yield _differences(account)
 
 
-def print_formulas() -> None:
-    """Print every formula, with where it comes from."""
+def formulas_shown() -> Iterator[RenderableType]:
+    """Yield every formula, with where it comes from."""
     table = Table(box=None, header_style="bold", title="Formulas", title_justify="left")
     for column in ("what", "formula", "rules", "source"):
         table.add_column(column, overflow="fold")
     for formula in FORMULAS:
         table.add_row(formula.title, formula.text, formula.rules, formula.source)
-    Console().print(table)
+    yield table
 
 
 def _by_part(account: Account, *, details: bool) -> Table:
@@ -86,7 +83,7 @@ def _facts(account: Account) -> list[str]:
         f"parameters  [bold]{target.parameters:,}[/bold] without θ and λ; {_model(target)}",
         f"storage     [bold]{_number(account.storage)}[/bold] 32-bit parameters"
         + (f", 1/{storage:,.1f} of the baseline's 159 M" if storage else ""),
-        f"operations  [bold]{_number(account.operations)}[/bold] a token"
+        f"operations  [bold]{_number(account.operations)}[/bold] per token"
         + (f", 1/{operations:,.1f} of the baseline's 318 M" if operations else ""),
         f"score       [bold]{float(account.score):.7f}[/bold] (valid if the test perplexity on "
         "WikiText-103 is at most 35)",

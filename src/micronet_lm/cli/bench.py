@@ -1,40 +1,30 @@
 """`micronet bench`: how fast a packed model runs here."""
 
-import argparse
-import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
+from rich.console import RenderableType
 
-from micronet_lm.cli.output import print_json
-from micronet_lm.cli.packed import DEFAULT, add_engine, add_threads, check_count, opened
-from micronet_lm.cli.parsers import add_parser
-from micronet_lm.errors import UsageError
-
-if TYPE_CHECKING:
-    from micronet_lm.runtime.engine import Engine
+from micronet_lm.cli import parsers
+from micronet_lm.cli.output import make_table, print_report
+from micronet_lm.cli.packed import open_model
+from micronet_lm.cli.parsers import Arguments, Verbs
+from micronet_lm.runtime.benchmark import MOST, TEXT, measure_engine
 
 _EXAMPLE = """examples:
   micronet bench model.safetensors
   micronet bench model.safetensors --engine numpy --seconds 5 --json
 """
-TEXT = 4096
-"""Tokens of the text that is scored, and at least so many are read before streaming is measured."""
-MOST = 1 << 16
-"""Tokens that are read at most before streaming is measured; a larger cache is not full then."""
 
 
-def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add(verbs: Verbs) -> None:
     """Register the verb."""
-    parser = add_parser(
+    parser = parsers.add_verb(
         verbs,
         "bench",
+        _run,
         help="measure how fast a packed model runs here",
         description=(
             "Measure a packed model: opening it, streaming with the full next-word distribution "
@@ -46,104 +36,44 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         epilog=_EXAMPLE,
     )
     parser.add_argument(
-        "model", nargs="?", type=Path, default=DEFAULT, metavar="FILE", help="a packed model"
+        "model",
+        nargs="?",
+        type=Path,
+        default=parsers.DEFAULT,
+        metavar="FILE",
+        help="a packed model",
     )
-    add_engine(parser)
-    add_threads(parser)
-    parser.add_argument(
+    parsers.add_engine(parser)
+    parsers.add_threads(parser)
+    parsers.add_number(
+        parser,
         "--seconds",
-        type=float,
+        type=parsers.real("(0, inf)"),
         default=2.0,
         metavar="S",
-        help="time for each measurement (default: %(default)s)",
+        help="time for each measurement",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.set_defaults(run=_run)
 
 
-def _run(arguments: argparse.Namespace) -> int:
-    check_count("--threads", arguments.threads)
-    if not 0 < arguments.seconds < float("inf"):
-        raise UsageError(f"--seconds {arguments.seconds} is not a time; give one above 0")
+def _run(arguments: Arguments) -> int:
     begin = time.perf_counter()
-    lm = opened(arguments.model, arguments.engine)
-    opening = time.perf_counter() - begin
-    engine = lm.engine
-    needed, read = tokens_to_read(json.loads(engine.metadata))
-    warm = common_text(engine.vocabulary_size, read)
-    session = engine.start()
-    session.feed_many(warm)
-    ids = warm[:TEXT]
-
-    def distribution(token: int) -> None:
-        session.feed(token)
-        session.log_distribution()
-
-    def best(token: int) -> None:
-        session.feed(token)
-        session.top_k(5)
-
-    found = {
-        "distribution": _streaming(distribution, ids, arguments.seconds),
-        "top_5": _streaming(best, ids, arguments.seconds),
-        "scoring": _scoring(engine, ids, arguments.seconds, arguments.threads),
-    }
+    engine = open_model(arguments.model, arguments.engine).engine
     report: dict[str, Any] = {
         "file": str(arguments.model),
         "engine": engine.name,
         "kernels": getattr(engine, "kernels", None),
         "threads": arguments.threads,
-        "open_seconds": opening,
-        "tokens_before": read,
-        "cache_full": read >= needed,
-        "tokens_per_second": found,
-        "microseconds_per_token": {name: 1e6 / speed for name, speed in found.items()},
+        "open_seconds": time.perf_counter() - begin,
+        **measure_engine(engine, arguments.seconds, arguments.threads),
     }
-    if arguments.json:
-        print_json(report)
-        return 0
-    table = Table(box=None, header_style="bold", title=f"{arguments.model}, {report['engine']}")
-    for column in ("", "tokens/s", "µs/token"):
-        table.add_column(column, justify="left" if not column else "right")
-    for name, speed in found.items():
+    return print_report(report, _shown(report), as_json=arguments.json)
+
+
+def _shown(report: Mapping[str, Any]) -> Iterator[RenderableType]:
+    table = make_table("", "tokens/s", "µs/token", title=f"{report['file']}, {report['engine']}")
+    for name, speed in report["tokens_per_second"].items():
         table.add_row(name.replace("_", " "), f"{speed:,.0f}", f"{1e6 / speed:,.1f}")
-    console = Console()
-    console.print(table)
-    console.print(f"opened in {opening * 1e3:.1f} ms", highlight=False)
-    if read < needed:
-        console.print(f"streaming after {read:,} tokens: the cache was not full", highlight=False)
-    return 0
-
-
-def tokens_to_read(metadata: Mapping[str, Any]) -> tuple[int, int]:
-    """Tokens that fill context and cache, and how many are read before streaming is measured."""
-    cache = metadata["cache"]
-    needed = metadata["model"]["context"] + (cache["size"] if cache else 0)
-    return needed, min(max(TEXT, needed), MOST)
-
-
-def common_text(vocabulary: int, tokens: int, seed: int = 0) -> NDArray[np.int64]:
-    """Random ids, those of common words more often (Zipf's law)."""
-    u = np.random.default_rng(seed).random(tokens)
-    ids = np.exp(u * np.log(vocabulary + 1.0)) - 1
-    return np.asarray(np.minimum(ids, vocabulary - 1), np.int64)
-
-
-def _streaming(step: Callable[[int], None], ids: NDArray[np.int64], seconds: float) -> float:
-    """Tokens a second of a step that is repeated for so long."""
-    step(int(ids[0]))
-    done, begin = 0, time.perf_counter()
-    while (spent := time.perf_counter() - begin) < seconds or not done:
-        step(int(ids[done % len(ids)]))
-        done += 1
-    return done / max(spent, 1e-9)
-
-
-def _scoring(engine: "Engine", ids: NDArray[np.int64], seconds: float, threads: int) -> float:
-    """Tokens a second of scoring texts in chunks."""
-    engine.score(ids[:64], threads)
-    done, begin = 0, time.perf_counter()
-    while (spent := time.perf_counter() - begin) < seconds or not done:
-        engine.score(ids, threads)
-        done += len(ids) - 1
-    return done / max(spent, 1e-9)
+    yield table
+    yield f"opened in {report['open_seconds'] * 1e3:.1f} ms"
+    if not report["cache_full"]:
+        yield f"streaming after {report['tokens_before']:,} tokens: the cache was not full"

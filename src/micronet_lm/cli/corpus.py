@@ -1,16 +1,14 @@
 """The verbs `micronet corpus build` and `micronet corpus info`."""
 
-import argparse
-import json
-import sys
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.console import RenderableType
 from rich.table import Table
 
-from micronet_lm.cli.parsers import add_parser
+from micronet_lm.cli.output import print_report
+from micronet_lm.cli.parsers import Arguments, Verbs, add_verb
 from micronet_lm.corpus import Corpus, build_corpus
 from micronet_lm.corpus.splits import SPLITS, parse_ratio
 from micronet_lm.corpus.textfiles import SUFFIXES
@@ -30,28 +28,28 @@ example:
 """
 
 
-def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add(verbs: Verbs) -> None:
     """Add the verb `corpus` with its own verbs to the command line."""
     corpus = verbs.add_parser("corpus", help="turn text into a corpus, or look at one")
     actions = corpus.add_subparsers(title="verbs", metavar="VERB", required=True)
     _add_build(actions)
-    info = add_parser(
+    info = add_verb(
         actions,
         "info",
+        _info,
         help="show what a corpus holds",
         description="Show the splits, the vocabulary and the fingerprint of a corpus.",
         epilog=_INFO_EXAMPLE,
     )
     info.add_argument("folder", metavar="DIR", type=Path, help="a folder that build wrote")
     info.add_argument("--top", type=int, default=10, metavar="N", help="frequent words to show")
-    info.add_argument("--json", action="store_true", help="print one JSON object")
-    info.set_defaults(run=_info)
 
 
-def _add_build(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    build = add_parser(
+def _add_build(actions: Verbs) -> None:
+    build = add_verb(
         actions,
         "build",
+        _build,
         help="turn text into a corpus on disk",
         description="Turn text into ids on disk with a vocabulary sorted by frequency.",
         epilog=_BUILD_EXAMPLES,
@@ -77,8 +75,8 @@ def _add_build(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         dest="from_path",
         metavar="PATH",
         type=Path,
-        help="folder, zip or tar of a wikitext corpus that is here already; without it, the "
-        "archive is fetched beside DIR",
+        help="folder, zip or tar of WikiText that is already here; without it, the archive is "
+        "downloaded beside DIR",
     )
     build.add_argument(
         "--min-count",
@@ -99,11 +97,9 @@ def _add_build(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         "python-docs (default: 0.9,0.05,0.05)",
     )
     build.add_argument("--force", action="store_true", help="replace a corpus that is in DIR")
-    build.add_argument("--json", action="store_true", help="print one JSON object")
-    build.set_defaults(run=_build)
 
 
-def _build(arguments: argparse.Namespace) -> int:
+def _build(arguments: Arguments) -> int:
     corpus = build_corpus(
         arguments.source,
         arguments.out,
@@ -114,34 +110,29 @@ def _build(arguments: argparse.Namespace) -> int:
         split=None if arguments.split is None else parse_ratio(arguments.split),
         force=arguments.force,
     )
-    _show(corpus, top=10, as_json=arguments.json)
-    return 0
+    return _print(corpus, top=10, as_json=arguments.json)
 
 
-def _info(arguments: argparse.Namespace) -> int:
-    _show(Corpus.open(arguments.folder), top=max(arguments.top, 0), as_json=arguments.json)
-    return 0
+def _info(arguments: Arguments) -> int:
+    return _print(Corpus.open(arguments.folder), top=arguments.top, as_json=arguments.json)
 
 
-def _describe(corpus: Corpus, top: int) -> dict[str, Any]:
-    """Give everything worth knowing about a corpus, ready for JSON."""
-    manifest = asdict(corpus.manifest)
-    del manifest["files"]
-    share = {s: manifest["unknown"][s] / manifest["tokens"][s] for s in SPLITS}
-    words = zip(corpus.vocabulary.words[:top], corpus.vocabulary.counts[:top], strict=True)
-    return {
-        "path": str(corpus.path),
-        **manifest,
-        "unknown_share": share,
-        "most_frequent": [{"word": word, "count": count} for word, count in words],
+def _print(corpus: Corpus, *, top: int, as_json: bool) -> int:
+    facts = corpus.describe(max(top, 0))
+    return print_report(facts, _shown(facts), as_json=as_json)
+
+
+def _shown(facts: Mapping[str, Any]) -> Iterator[RenderableType]:
+    lines = {
+        "corpus": facts["path"],
+        "source": facts["source"],
+        "tokenizer": facts["tokenizer"],
+        "vocabulary": f"{facts['words']:,} words, ids of type {facts['dtype']}",
+        "frequent": "  ".join(entry["word"] for entry in facts["most_frequent"]),
+        "fingerprint": facts["fingerprint"],
     }
-
-
-def _show(corpus: Corpus, *, top: int, as_json: bool) -> None:
-    facts = _describe(corpus, top)
-    if as_json:
-        sys.stdout.write(json.dumps(facts, ensure_ascii=False) + "\n")
-        return
+    for label, text in lines.items():
+        yield f"{label:<12}{text}"
     table = Table("split", *(("documents",) if facts["documents"] else ()), "bytes", "tokens")
     table.add_column("<unk>")
     for column in table.columns[1:]:
@@ -152,15 +143,4 @@ def _show(corpus: Corpus, *, top: int, as_json: bool) -> None:
             row.insert(0, facts["documents"][split])
         share = f"{facts['unknown_share'][split]:.2%}"
         table.add_row(split, *(f"{number:,}" for number in row), share)
-    lines = {
-        "corpus": facts["path"],
-        "source": facts["source"],
-        "tokenizer": facts["tokenizer"],
-        "vocabulary": f"{facts['words']:,} words, ids of type {facts['dtype']}",
-        "frequent": "  ".join(entry["word"] for entry in facts["most_frequent"]),
-        "fingerprint": facts["fingerprint"],
-    }
-    console = Console(highlight=False)
-    for label, text in lines.items():
-        console.print(f"{label:<12}{text}", markup=False, soft_wrap=True)
-    console.print(table)
+    yield table

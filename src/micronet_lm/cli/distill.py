@@ -1,11 +1,10 @@
-"""`micronet distill`: a recipe, a corpus and a teacher's soft labels become a run."""
+"""`micronet distill`: train the model of a recipe with a teacher's soft labels."""
 
-import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from micronet_lm.cli.parsers import add_parser
-from micronet_lm.cli.runs import add_arguments, conclude, job
+from micronet_lm.cli.parsers import Arguments, Verbs, add_folder, add_verb
+from micronet_lm.cli.runs import add_training, finish_training, training_job
 from micronet_lm.config import Recipe, describe_keys
 from micronet_lm.errors import ConfigError, UsageError
 
@@ -24,17 +23,18 @@ _EXAMPLE = """examples:
   micronet distill wikitext-2/distilled --labels labels/sampled --corpus data/wikitext-2 \\
       --out runs/distilled-sampled --distill.method sampled
 
-Ctrl-C saves; the same command or --resume goes on to the same bits. torchrun works as for train.
+Ctrl-C saves; the same command or --resume resumes bit-exactly. torchrun works as for train.
 
 Any key of the recipe can be set as --section.key VALUE:
 """
 
 
-def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add(verbs: Verbs) -> None:
     """Register the verb."""
-    parser = add_parser(
+    parser = add_verb(
         verbs,
         "distill",
+        _run,
         help="train a language model with a teacher's soft labels",
         description=(
             "Train the language model of a recipe on a corpus and on what a teacher expects after "
@@ -45,15 +45,13 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
             "micronet distill [RECIPE] --labels DIR --out RUN [--corpus DIR] [--json] "
             "[--section.key VALUE ...]"
         ),
+        keys=True,
     )
-    add_arguments(parser)
-    parser.add_argument(
-        "--labels", type=Path, metavar="DIR", help="what micronet soft-labels wrote"
-    )
-    parser.set_defaults(run=_run)
+    add_training(parser)
+    add_folder(parser, "--labels", "what micronet soft-labels wrote")
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def _run(arguments: Arguments) -> int:
     labels: list[SoftLabels] = []
 
     def check(recipe: Recipe, run: "Run") -> None:
@@ -63,22 +61,22 @@ def _run(arguments: argparse.Namespace) -> int:
         later = [name for name in ("prune", "search", "quantize") if getattr(recipe, name)]
         if later:
             raise ConfigError(
-                f"the recipe goes on after this training ({', '.join(later)}): micronet run "
-                "carries out all of it, and with --until student as far as this"
+                f"the recipe has stages after this training ({', '.join(later)}): micronet run "
+                "carries out all of them, and with --until student stops after this training"
             )
         labels.append(SoftLabels.open(_labels(arguments, recipe, run)))
 
-    asked = job(arguments, "micronet distill RECIPE --labels DIR --out RUN", check)
+    job = training_job(arguments, "micronet distill RECIPE --labels DIR --out RUN", check)
 
     from micronet_lm.compression import distill
 
     amend = arguments.resume is not None
-    outcome = distill(asked.run, asked.recipe, asked.corpus, labels[0], amend=amend)
-    return conclude(asked, outcome, as_json=arguments.json)
+    outcome = distill(job.run, job.recipe, job.corpus, labels[0], amend=amend)
+    return finish_training(job, outcome, as_json=arguments.json)
 
 
-def _labels(arguments: argparse.Namespace, recipe: Recipe, run: "Run") -> Path:
-    """Find the labels that were named, or those of the run that goes on."""
+def _labels(arguments: Arguments, recipe: Recipe, run: "Run") -> Path:
+    """Return the labels that were named, or those of the run that resumes."""
     config = recipe.distill
     if config is None:
         raise ConfigError(

@@ -1,25 +1,24 @@
 """`micronet evaluate`: the perplexity of a run's model or of a packed file."""
 
-import argparse
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rich.console import Console
+import numpy as np
+from rich.console import RenderableType
 from rich.table import Table
+from rich.text import Text
 
-from micronet_lm.cli.evaluate_packed import evaluate_packed
-from micronet_lm.cli.output import print_json
-from micronet_lm.cli.packed import add_engine, add_threads, unknown_sentence
-from micronet_lm.cli.parsers import Noted, add_checkpoint, add_parser, refuse_options
-from micronet_lm.config import merge_recipe
-from micronet_lm.corpus.splits import SPLITS
+from micronet_lm.cli import parsers
+from micronet_lm.cli.output import make_table, print_report
+from micronet_lm.cli.packed import open_model, read_text, unknown_sentence, unknown_share
+from micronet_lm.cli.parsers import Arguments, Verbs
+from micronet_lm.corpus import Corpus
 from micronet_lm.errors import UsageError
 from micronet_lm.evaluation import Evaluation
 from micronet_lm.progress import bar
-
-if TYPE_CHECKING:
-    from micronet_lm.model import LanguageModel
-    from micronet_lm.training import Run
+from micronet_lm.runtime.engine import Ids
 
 _EXAMPLE = """examples:
   micronet evaluate runs/demo --split test --json
@@ -32,128 +31,131 @@ A packed file is evaluated without torch. For runs, --cache.size, --cache.ramp, 
 """
 
 
-def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add(verbs: Verbs) -> None:
     """Register the verb."""
-    parser = add_parser(
+    parser = parsers.add_verb(
         verbs,
         "evaluate",
+        _run,
         help="measure a model's perplexity",
         description=(
             "Measure the perplexity of a run's model or of a packed file. Every token of the text "
             "after the first is predicted once, from all tokens before it that the model can reach."
         ),
         epilog=_EXAMPLE,
+        keys=True,
     )
     parser.add_argument(
         "target", type=Path, metavar="TARGET", help="a run's folder or a packed file"
     )
-    parser.add_argument(
-        "--split",
-        action=Noted,
-        choices=SPLITS,
-        default="valid",
-        help="which text (default: %(default)s)",
-    )
-    add_checkpoint(parser)
-    parser.add_argument("--corpus", type=Path, metavar="DIR", help="where the corpus is now")
-    parser.add_argument(
-        "--chunk", type=int, metavar="N", help="tokens at once; changes only the speed"
+    parsers.add_split(parser)
+    parsers.add_checkpoint(parser)
+    parsers.add_corpus(parser, "the corpus of a packed file, or of a run if it was moved")
+    parsers.add_number(
+        parser, "--chunk", type=parsers.whole(1), help="tokens at once; changes only the speed"
     )
     parser.add_argument("--text", metavar="FILE", help="a packed file's text instead of a corpus")
-    add_engine(parser)
-    add_threads(parser)
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.set_defaults(run=_run, overrides={})
+    parsers.add_engine(parser)
+    parsers.add_threads(parser)
 
 
-def _run(arguments: argparse.Namespace) -> int:
-    if arguments.chunk is not None and arguments.chunk < 1:
-        raise UsageError(f"--chunk {arguments.chunk} must be at least 1 token")
-    if arguments.target.is_file() or arguments.target.suffix == ".safetensors":
-        evaluation, report = evaluate_packed(arguments)
-        if arguments.json:
-            print_json({**report, **evaluation.as_json()})
-        else:
-            text = report["text"] or f"{report['split']} split"
-            _print_table(evaluation, f"{report['model']} ({report['engine']}), {text}")
-            _print_sentence(evaluation)
-            Console(highlight=False, soft_wrap=True).print(unknown_sentence(report), end="")
-        return 0
-    if arguments.text is not None:
-        raise UsageError("--text is for packed files; 'micronet pack' makes one of a run")
-    refuse_options(arguments, "is for packed files; torch computes a run", "--engine", "--threads")
+def _run(arguments: Arguments) -> int:
+    is_packed = arguments.target.is_file() or arguments.target.suffix == ".safetensors"
+    report, result = (_evaluate_packed if is_packed else _evaluate_run)(arguments)
+    shown = (_shown_packed if is_packed else _shown_run)(report, result)
+    return print_report({**report, **result.as_json()}, shown, as_json=arguments.json)
+
+
+def _evaluate_run(arguments: Arguments) -> tuple[dict[str, Any], Evaluation]:
+    parsers.refuse(arguments, "is for packed files; 'micronet pack' makes one from a run", "--text")
+    parsers.refuse(arguments, "is for packed files; torch computes a run", "--engine", "--threads")
     for key in arguments.overrides:
         if not key.startswith("cache."):
             raise UsageError(f"'--{key}' is not an option here; only the cache can be changed")
 
     from micronet_lm.training import CHUNK, Run, evaluate
+    from micronet_lm.training.evaluation import change_cache
 
     run = Run.open(arguments.target)
     ids = run.corpus(arguments.corpus).split(arguments.split)
     model = run.model(arguments.checkpoint)
-    _change_cache(run, model, arguments.overrides)
+    if arguments.overrides:
+        change_cache(model, run.recipe(), arguments.overrides)
     with bar(f"Evaluating {arguments.split}", total=len(ids) - 1, unit="tokens") as advance:
         result = evaluate(model, ids, chunk=arguments.chunk or CHUNK, advance=advance)
-    cache = None
-    if model.cache is not None:
-        own = model.cache
-        cache = {
-            "size": own.size,
-            "ramp": own.ramp,
-            "theta": own.theta.item(),
-            "lam": own.lam.item(),
-        }
-    if arguments.json:
-        report = {
-            "run": str(run.path),
-            "split": arguments.split,
-            "checkpoint": arguments.checkpoint,
-            "parameters": model.parameter_count(),
-            "cache": cache,
-            **result.as_json(),
-        }
-        print_json(report)
-        return 0
-    _print_table(result, f"{run.path}, {arguments.split} split")
-    _print_sentence(result, f"{model.parameter_count():,} parameters, ")
-    if cache is not None:
-        Console().print(
-            f"cache of {cache['size']:,}, theta {cache['theta']:.5f}, lambda {cache['lam']:.4f}",
-            highlight=False,
+    report = {
+        "run": str(run.path),
+        "split": arguments.split,
+        "checkpoint": arguments.checkpoint,
+        "parameters": model.parameter_count(),
+        "cache": None if model.cache is None else model.cache.as_json(),
+    }
+    return report, result
+
+
+def _evaluate_packed(arguments: Arguments) -> tuple[dict[str, Any], Evaluation]:
+    """Evaluate a packed file, without torch."""
+    from micronet_lm.runtime.evaluation import check_words, evaluate_engine
+
+    keys = (f"--{key}" for key in arguments.overrides)
+    parsers.refuse(
+        arguments, "cannot be set for a packed file; evaluate the run it is made of", *keys
+    )
+    parsers.refuse(arguments, "is for runs; a packed file's engine chooses its own", "--chunk")
+    if (arguments.text is None) == (arguments.corpus is None):
+        raise UsageError(
+            "say what a packed file is evaluated on: --corpus DIR with --split, or --text FILE"
         )
-    return 0
+    parsers.refuse(arguments, "is for runs; a packed file holds one model", "--checkpoint")
+    if arguments.text is not None:
+        parsers.refuse(arguments, "is for a corpus; --text is one whole text", "--split")
+    lm = open_model(arguments.target, arguments.engine)
+    if arguments.text is not None:
+        split = None
+        ids: Ids = lm.encoder.ids(read_text(arguments.text))
+    else:
+        corpus = Corpus.open(arguments.corpus)
+        check_words(lm.vocabulary, corpus)
+        split, ids = arguments.split, corpus.split(arguments.split)
+    with bar(f"Evaluating {split or arguments.text}", total=None):
+        result = evaluate_engine(lm.engine, ids, arguments.threads)
+    report = {
+        "model": str(arguments.target),
+        "engine": lm.engine.name,
+        "text": arguments.text,
+        "split": split,
+        "cache": json.loads(lm.engine.metadata)["cache"],
+        **unknown_share(int(np.count_nonzero(ids[1:] == lm.encoder.unknown)), result.tokens),
+    }
+    return report, result
 
 
-def _print_table(result: Evaluation, title: str) -> None:
-    table = Table(box=None, header_style="bold", title=title)
-    for column in ("", "tokens", "share", "loss (nats)"):
-        table.add_column(column, justify="left" if not column else "right")
+def _shown_run(report: Mapping[str, Any], result: Evaluation) -> Iterator[RenderableType]:
+    yield _table(result, f"{report['run']}, {report['split']} split")
+    yield _sentence(result, f"{report['parameters']:,} parameters, ")
+    if cache := report["cache"]:
+        yield f"cache of {cache['size']:,}, theta {cache['theta']:.5f}, lambda {cache['lam']:.4f}"
+
+
+def _shown_packed(report: Mapping[str, Any], result: Evaluation) -> Iterator[RenderableType]:
+    text = report["text"] or f"{report['split']} split"
+    yield _table(result, f"{report['model']} ({report['engine']}), {text}")
+    yield _sentence(result)
+    yield from unknown_sentence(report)
+
+
+def _table(result: Evaluation, title: str) -> Table:
+    table = make_table("", "tokens", "share", "loss (nats)", title=title)
     for part in result.bins:
         loss = "-" if part.loss is None else f"{part.loss:.4f}"
         share = f"{part.tokens / result.tokens:.1%}"
         table.add_row(f"words from {part.first:,}", f"{part.tokens:,}", share, loss)
     table.add_row("all", f"{result.tokens:,}", "100.0%", f"{result.loss:.4f}", style="bold")
-    Console().print(table)
+    return table
 
 
-def _print_sentence(result: Evaluation, more: str = "") -> None:
-    Console().print(
-        f"perplexity [bold]{result.perplexity:,.2f}[/bold], {result.bits_per_token:.4f} bits a "
-        f"token, {more}{result.seconds:.1f} s ({result.tokens / result.seconds:,.0f} tokens/s)",
-        highlight=False,
-        soft_wrap=True,
+def _sentence(result: Evaluation, more: str = "") -> Text:
+    return Text.from_markup(
+        f"perplexity [bold]{result.perplexity:,.2f}[/bold], {result.bits_per_token:.4f} bits per "
+        f"token, {more}{result.seconds:.1f} s ({result.tokens / result.seconds:,.0f} tokens/s)"
     )
-
-
-def _change_cache(run: "Run", model: "LanguageModel", overrides: dict[str, Any]) -> None:
-    """Give the model another cache; what is not said stays as it was learned."""
-    if not overrides:
-        return
-
-    from micronet_lm.model import Cache
-
-    learned = {}
-    if model.cache is not None:
-        learned = {"cache.theta": model.cache.theta.item(), "cache.lam": model.cache.lam.item()}
-    config = merge_recipe(run.recipe(), {**learned, **overrides}).cache
-    model.cache = None if config is None else Cache(config)

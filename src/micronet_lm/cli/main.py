@@ -1,4 +1,4 @@
-"""Reads the words of the command line, runs a verb, and turns errors into one sentence."""
+"""Read the command line, run a verb, and turn errors into one sentence."""
 
 import argparse
 import os
@@ -29,7 +29,7 @@ from micronet_lm.cli import (
     soft_labels,
     train,
 )
-from micronet_lm.cli.parsers import Parser
+from micronet_lm.cli.parsers import OneSentenceParser
 from micronet_lm.cli.runs import INTERRUPTED
 from micronet_lm.config import split_overrides
 from micronet_lm.errors import MicronetError, UsageError
@@ -41,13 +41,15 @@ _EXTRAS = {"torch": "train", "tensorboard": "train", "matplotlib": "report", "su
 def main(words: Sequence[str] | None = None) -> int:
     """Run `micronet` with the given words, or with those of the process; return the exit code."""
     try:
-        plain, overrides = split_overrides(sys.argv[1:] if words is None else words)
+        given = sys.argv[1:] if words is None else words
+        plain, overrides = split_overrides(given)
         arguments, unknown = _parser().parse_known_args(plain)
         if overrides and not hasattr(arguments, "overrides"):
             unknown.append(f"--{next(iter(overrides))}")
         if unknown:
             raise UsageError(f"'{unknown[0]}' is not an option here; see --help")
         arguments.overrides, arguments.is_program = overrides, words is None
+        arguments.given = {word.partition("=")[0] for word in given}
         code: int = arguments.run(arguments)
         sys.stdout.flush()
     except MicronetError as error:
@@ -78,7 +80,7 @@ def _complain(sentence: str) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
+    parser = OneSentenceParser(
         prog="micronet",
         description=micronet_lm.__doc__,
         epilog="'micronet VERB --help' explains a verb and gives an example.",

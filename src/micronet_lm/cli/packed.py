@@ -1,98 +1,88 @@
-"""What the verbs that run a packed file share: their options, and opening the file."""
+"""What the verbs that run a packed file share: the text, the model, and unknown words."""
 
-import argparse
 import sys
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from micronet_lm.cli.parsers import Noted
-from micronet_lm.errors import UsageError
+from micronet_lm.cli.output import harmless, tell
+from micronet_lm.cli.parsers import DEFAULT
+from micronet_lm.corpus.blocks import clean, without_mark
+from micronet_lm.errors import CorpusError
 
 if TYPE_CHECKING:
     from micronet_lm.runtime.model import LM
 
-DEFAULT = Path("model.safetensors")
-"""The packed file that is taken where none is named; the demo where it is not there either."""
-
-SHOWN = 5
-"""Unknown words that are named at most."""
+NAMED, LETTERS = 5, 30
+"""Unknown words that are named at most, and letters that are shown of each."""
 
 
-def add_model(parser: argparse.ArgumentParser) -> None:
-    """Add the choice of a packed file and of its engine."""
-    parser.add_argument(
-        *("-m", "--model"),
-        type=Path,
-        default=DEFAULT,
-        metavar="FILE",
-        help="the packed model (default: %(default)s if it is there, else the demo's own model)",
-    )
-    add_engine(parser)
+def open_model(model: Path | None, engine: str) -> "LM":
+    """Open a packed model and say which one: the answer depends on it."""
+    from micronet_lm.runtime.model import load
+    from micronet_lm.runtime.places import packed_file
+    from micronet_lm.runtime.scores import UnknownWordsWarning
+
+    warnings.simplefilter("ignore", UnknownWordsWarning)  # it is said in a sentence of its own
+    if model is None:
+        model = DEFAULT if DEFAULT.is_file() else Path("demo")
+    path = packed_file(model)
+    lm = load(path, engine)  # type: ignore[arg-type]  # argparse lets only these pass
+    ships = " that ships with the package" if path != model and not model.is_dir() else ""
+    name = harmless(str(lm.card.get("name") or "unnamed"))
+    tell(f"model: {name}{ships}, {len(lm.vocabulary):,} words" + ("" if ships else f" ({path})"))
+    return lm
 
 
-def add_engine(parser: argparse.ArgumentParser) -> None:
-    """Add the choice of an engine."""
-    parser.add_argument(
-        "--engine",
-        action=Noted,
-        choices=["auto", "native", "numpy"],
-        default="auto",
-        help="what computes; auto takes native where it is built (default: %(default)s)",
-    )
+def text_of(words: Sequence[str]) -> str:
+    """Join the words of a command line; `-` alone is standard input."""
+    return read_text("-") if list(words) == ["-"] else " ".join(words)
 
 
-def add_threads(parser: argparse.ArgumentParser) -> None:
-    """Add the number of threads."""
-    parser.add_argument(
-        "--threads",
-        action=Noted,
-        type=int,
-        default=1,
-        metavar="N",
-        help="threads; they change only the speed (default: %(default)s)",
-    )
-
-
-def check_count(option: str, value: int, least: int = 1) -> None:
-    """Refuse a number that is too small."""
-    if value < least:
-        raise UsageError(f"{option} {value} is too small; give {least} or more")
+def read_text(file: str) -> str:
+    """Read a text file, or standard input for `-`; line ends of every system are newlines."""
+    try:
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return clean(without_mark(data.decode("utf-8")))
+    except UnicodeDecodeError as error:
+        name = "standard input" if file == "-" else file
+        raise CorpusError(
+            f"{name} is not UTF-8 text (byte {error.start}); convert it first"
+        ) from None
 
 
 def warn_of_unknown_words(lm: "LM", text: str) -> None:
-    """Say which words of a text the model does not know: it answers as if they were all one."""
+    """Name the words of a text that the model does not know: all are one word to it."""
     unknown = lm.encoder.unknown_words(text)
     if unknown:
-        distinct = list(dict.fromkeys(unknown))
-        named = ", ".join(map(repr, distinct[:SHOWN])) + (", ..." if distinct[SHOWN:] else "")
+        distinct = [_short(word) for word in dict.fromkeys(unknown)]
+        named = ", ".join(distinct[:NAMED]) + (", ..." if distinct[NAMED:] else "")
         number = len(lm.encoder.tokens(text))
-        sys.stderr.write(
+        tell(
             f"micronet: {len(unknown)} of {number} tokens are not in the model's vocabulary and "
-            f"are read as <unk>: {named}\n"
+            f"are read as <unk>: {named}"
         )
 
 
 def unknown_share(unknown: int, tokens: int) -> dict[str, float]:
-    """How many of the predicted tokens are `<unk>`, for a report."""
+    """Return how many of the predicted tokens are `<unk>`, for a report."""
     return {"unknown": unknown, "unknown_share": unknown / tokens}
 
 
-def unknown_sentence(told: Mapping[str, Any]) -> str:
+def unknown_sentence(report: Mapping[str, Any]) -> list[str]:
     """Say how much of a perplexity is that of `<unk>`; nothing where no token is."""
-    if not told["unknown"]:
-        return ""
-    return (
-        f"{told['unknown']:,} of these tokens ({told['unknown_share']:.1%}) are <unk>: which word "
-        "stands there was not asked, so the perplexity is lower than that of the text itself\n"
-    )
+    from micronet_lm.runtime.scores import MANY_UNKNOWN
+
+    if not report["unknown"]:
+        return []
+    many = report["unknown_share"] > MANY_UNKNOWN
+    return [
+        f"{report['unknown']:,} of these tokens ({100 * report['unknown_share']:.1f} %) are <unk>: "
+        "which word stands there was not asked, so the perplexity is lower than that of the text "
+        "itself" + ("; with so many it says little about the text" if many else "")
+    ]
 
 
-def opened(path: Path, engine: str) -> "LM":
-    """Open a packed file with an engine; the one that ships where nothing is named or there."""
-    from micronet_lm.runtime.model import load
-    from micronet_lm.runtime.places import shipped_model
-
-    if path == DEFAULT and not path.is_file():
-        path = shipped_model()
-    return load(path, engine)  # type: ignore[arg-type]  # argparse lets only these pass
+def _short(word: str) -> str:
+    return repr(word if len(word) <= LETTERS else word[: LETTERS - 1] + "…")

@@ -1,52 +1,57 @@
-"""How the parser of a verb is made: the same for all of them."""
+"""Parsers of the verbs: the options that several of them have, and how options are refused."""
 
 import argparse
-from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NoReturn, TypeAlias, TypeVar
 
+from micronet_lm.corpus.splits import SPLITS
 from micronet_lm.errors import UsageError
 
+Arguments: TypeAlias = argparse.Namespace
+Parser: TypeAlias = argparse.ArgumentParser
+Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+T = TypeVar("T")
 
-class Parser(argparse.ArgumentParser):
-    """A parser whose complaints are one sentence, like all others."""
+DEFAULT = Path("model.safetensors")
+"""The packed file that is used where none is named; the demo's where this one does not exist."""
+
+
+class OneSentenceParser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence, like all others."""
 
     def error(self, message: str) -> NoReturn:
         """Raise what argparse would print with its usage."""
-        raise UsageError(f"{message}; see {self.prog} --help")
+        plain = message.removeprefix("argument ").replace(": must", " must", 1)
+        raise UsageError(f"{plain}; see {self.prog} --help")
 
 
-class Noted(argparse.Action):
-    """An option whose having been given is noted, so that it is never ignored in silence."""
+def refuse(arguments: Arguments, why: str, *options: str) -> None:
+    """Refuse options, or keys of a recipe, that were given and would be ignored.
 
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,
-    ) -> None:
-        """Store the value, and that it was given."""
-        setattr(namespace, self.dest, values)
-        namespace.noted = {*getattr(namespace, "noted", ()), option_string}
-
-
-def refuse_options(arguments: argparse.Namespace, why: str, *options: str) -> None:
-    """Refuse `Noted` options that mean nothing here; `why` completes the sentence."""
+    `why` completes the sentence that begins with the option's name.
+    """
     for option in options:
-        if option in getattr(arguments, "noted", ()):
+        if option in arguments.given:
             raise UsageError(f"{option} {why}")
 
 
-def add_parser(
-    verbs: "argparse._SubParsersAction[argparse.ArgumentParser]",
+def add_verb(
+    verbs: Verbs,
     name: str,
+    run: Callable[[Arguments], int],
     *,
     help: str,  # noqa: A002
     description: str,
     epilog: str,
     usage: str | None = None,
-) -> argparse.ArgumentParser:
-    """Add a verb with a short help, a description, and an epilog that gives an example."""
-    return verbs.add_parser(
+    keys: bool = False,
+) -> Parser:
+    """Add a verb with a short help, a description, and an epilog that gives an example.
+
+    Every verb has `--json`. With `keys` it also takes the keys of a recipe: `--section.key VALUE`.
+    """
+    parser = verbs.add_parser(
         name,
         help=help,
         description=description,
@@ -55,14 +60,159 @@ def add_parser(
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+    parser.set_defaults(run=run, **({"overrides": {}} if keys else {}))
+    return parser
 
 
-def add_checkpoint(parser: argparse.ArgumentParser) -> None:
-    """Add the choice between a run's checkpoints."""
+def whole(least: int) -> Callable[[str], int]:
+    """Return the type of an option that takes a whole number."""
+
+    def parse(word: str) -> int:
+        try:
+            number = int(word)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"must be a whole number, got {word!r}") from None
+        if number < least:
+            raise argparse.ArgumentTypeError(f"must be at least {least}, got {number}")
+        return number
+
+    return parse
+
+
+def real(interval: str) -> Callable[[str], float]:
+    """Return the type of an option that takes a number of an interval, such as `[0, 1)`."""
+    low, high = (float(end) for end in interval[1:-1].split(","))
+
+    def parse(word: str) -> float:
+        try:
+            number = float(word)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"must be a number, got {word!r}") from None
+        inside = low < number < high
+        at_an_end = (number == low and interval[0] == "[") or (
+            number == high and interval[-1] == "]"
+        )
+        if not (inside or at_an_end):
+            raise argparse.ArgumentTypeError(f"must be in {interval}, got {word}")
+        return number
+
+    return parse
+
+
+def listed(kind: Callable[[str], T]) -> Callable[[str], tuple[T, ...]]:
+    """Return the type of an option that takes values of a kind with commas between them."""
+
+    def parse(words: str) -> tuple[T, ...]:
+        try:
+            return tuple(kind(word) for word in words.split(","))
+        except argparse.ArgumentTypeError as error:
+            raise argparse.ArgumentTypeError(
+                f"must be values with commas between them, each of which {error}"
+            ) from None
+
+    return parse
+
+
+def add_number(
+    parser: Parser,
+    *names: str,
+    help: str,  # noqa: A002
+    type: Callable[[str], float],  # noqa: A002
+    default: float | None = None,
+    metavar: str = "N",
+) -> None:
+    """Add an option that takes a number; its default is told in its help."""
+    told = "" if default is None else " (default: %(default)s)"
+    parser.add_argument(*names, type=type, default=default, metavar=metavar, help=help + told)
+
+
+def add_choice(
+    parser: Parser,
+    name: str,
+    choices: Sequence[str],
+    help: str,  # noqa: A002
+    *,
+    default: str | None = None,
+) -> None:
+    """Add an option that takes one of several words; the first where no default is named."""
     parser.add_argument(
-        "--checkpoint",
-        action=Noted,
-        choices=["best", "last"],
-        default="best",
-        help="which of the run's checkpoints (default: %(default)s)",
+        name,
+        choices=choices,
+        default=default or choices[0],
+        help=f"{help} (default: %(default)s)",
     )
+
+
+def add_folder(parser: Parser, name: str, help: str, *, metavar: str = "DIR") -> None:  # noqa: A002
+    """Add an option that takes a folder or a file."""
+    parser.add_argument(name, type=Path, metavar=metavar, help=help)
+
+
+def add_run(parser: Parser, help: str = "folder of a training run") -> None:  # noqa: A002
+    """Add the run that a verb works on."""
+    parser.add_argument("target", type=Path, metavar="RUN", help=help)
+
+
+def add_corpus(parser: Parser, help: str = "the run's corpus, if it was moved") -> None:  # noqa: A002
+    """Add the folder of a corpus."""
+    add_folder(parser, "--corpus", help)
+
+
+def add_wikitext(parser: Parser) -> None:
+    """Add the place of an archive that need not be fetched."""
+    parser.add_argument(
+        "--from",
+        type=Path,
+        metavar="PATH",
+        dest="from_path",
+        help="folder, zip or tar of WikiText that is already here",
+    )
+
+
+def add_checkpoint(parser: Parser) -> None:
+    """Add the choice between a run's checkpoints."""
+    add_choice(parser, "--checkpoint", ["best", "last"], "which of the run's checkpoints")
+
+
+def add_split(parser: Parser, what: str = "split to evaluate") -> None:
+    """Add the choice of a corpus's split."""
+    add_choice(parser, "--split", SPLITS, what, default="valid")
+
+
+def add_model(parser: Parser) -> None:
+    """Add the choice of a packed file and of its engine."""
+    parser.add_argument(
+        *("-m", "--model"),
+        type=Path,
+        metavar="MODEL",
+        help="packed file, folder of a run or pipeline, or 'demo' "
+        f"(default: {DEFAULT} if it exists here, else demo, which ships with the package)",
+    )
+    add_engine(parser)
+
+
+def add_text(parser: Parser, help: str) -> None:  # noqa: A002
+    """Add the text that a model reads."""
+    more = "; words need no quotes, - is standard input"
+    parser.add_argument("text", nargs="*", metavar="TEXT", help=help + more)
+
+
+def add_special(parser: Parser) -> None:
+    """Add the choice of the model's own tokens."""
+    parser.add_argument(
+        "--special",
+        action="store_true",
+        help="the model's own tokens: <unk>, <eos> and spacing marks too",
+    )
+
+
+def add_engine(parser: Parser) -> None:
+    """Add the choice of an engine."""
+    names = ["auto", "native", "numpy"]
+    add_choice(parser, "--engine", names, "what computes; auto takes native where it is built")
+
+
+def add_threads(parser: Parser, what: str = "threads; they change only the speed") -> None:
+    """Add the number of threads."""
+    add_number(parser, "--threads", type=whole(1), default=1, help=what)

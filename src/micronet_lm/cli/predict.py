@@ -1,63 +1,68 @@
 """`micronet predict`: the likeliest next words."""
 
-import argparse
+from collections.abc import Iterator, Sequence
 
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from rich.console import RenderableType
+from rich.text import Text
 
-from micronet_lm.cli.output import print_json
-from micronet_lm.cli.packed import add_model, check_count, opened, warn_of_unknown_words
-from micronet_lm.cli.parsers import add_parser
-from micronet_lm.cli.terminal import harmless
+from micronet_lm.cli.output import harmless, make_table, print_report
+from micronet_lm.cli.packed import open_model, text_of, warn_of_unknown_words
+from micronet_lm.cli.parsers import (
+    Arguments,
+    Verbs,
+    add_model,
+    add_number,
+    add_special,
+    add_text,
+    add_verb,
+    whole,
+)
 
 _EXAMPLE = """examples:
   micronet predict "the cat sat on the" -m model.safetensors
-  micronet predict "the cat sat on the" --prefix ma -k 3 --json
+  micronet predict the cat sat on the --prefix ma -k 3 --json
+  tail -n 1 letter.txt | micronet predict -
 
-An empty text asks for the first word of a line. A model with a cache gives a share of the
-probability, its λ, to words of the text so far, also where the text has only a few.
+An empty text asks for the first word of a line; white space around a text does not count. A word's
+probability is that of all tokens that look like it on a screen.
 """
 
 
-def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add(verbs: Verbs) -> None:
     """Register the verb."""
-    parser = add_parser(
+    parser = add_verb(
         verbs,
         "predict",
-        help="tell the likeliest next words",
-        description="Tell the likeliest next words after a text, with their probabilities.",
+        _run,
+        help="show the likeliest next words",
+        description="Show the likeliest next words after a text, with their probabilities.",
         epilog=_EXAMPLE,
     )
-    parser.add_argument("text", nargs="?", default="", metavar="TEXT", help="what came before")
+    add_text(parser, "the text so far")
     add_model(parser)
-    parser.add_argument("-k", type=int, default=5, help="how many words (default: %(default)s)")
-    parser.add_argument("--prefix", metavar="AB", help="only words that begin so")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.set_defaults(run=_run)
+    add_number(parser, "-k", type=whole(1), default=5, metavar="K", help="number of words")
+    parser.add_argument("--prefix", metavar="AB", help="only words that begin with these letters")
+    add_special(parser)
 
 
-def _run(arguments: argparse.Namespace) -> int:
-    check_count("-k", arguments.k)
-    lm = opened(arguments.model, arguments.engine)
-    warn_of_unknown_words(lm, arguments.text)
+def _run(arguments: Arguments) -> int:
+    text = text_of(arguments.text)
+    lm = open_model(arguments.model, arguments.engine)
+    warn_of_unknown_words(lm, text)
     if arguments.prefix is None:
-        found = lm.top_k(arguments.text, arguments.k)
+        found = lm.top_k(text, arguments.k, arguments.special)
     else:
-        found = lm.complete(arguments.text, arguments.prefix, arguments.k)
-    if arguments.json:
-        words = [{"word": word, "probability": chance} for word, chance in found]
-        report = {"text": arguments.text, "prefix": arguments.prefix, "words": words}
-        print_json(report)
-        return 0
-    console = Console(highlight=False)
+        found = lm.complete(text, arguments.prefix, arguments.k, arguments.special)
+    words = [{"word": word, "probability": chance} for word, chance in found]
+    report = {"text": text, "prefix": arguments.prefix, "words": words}
+    return print_report(report, _shown(found, arguments.prefix), as_json=arguments.json)
+
+
+def _shown(found: Sequence[tuple[str, float]], prefix: str | None) -> Iterator[RenderableType]:
     if not found:
-        console.print(f"no word of the vocabulary begins with {arguments.prefix!r}", markup=False)
-        return 0
-    table = Table(box=None, header_style="bold")
-    table.add_column("word")
-    table.add_column("probability", justify="right")
+        yield f"no word of the vocabulary begins with {prefix!r}"
+        return
+    table = make_table("word", "probability")
     for word, chance in found:
-        table.add_row(escape(harmless(word)), f"{chance:.4%}")
-    console.print(table)
-    return 0
+        table.add_row(Text(harmless(word)), f"{100 * chance:.2f} %")
+    yield table

@@ -1,21 +1,15 @@
-"""`micronet quantize`: a trained run becomes one of integers."""
+"""`micronet quantize`: make a run of integers from a trained one."""
 
-import argparse
-import sys
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from micronet_lm.cli.output import print_json, print_text
-from micronet_lm.cli.parsers import Noted, add_parser, refuse_options
-from micronet_lm.cli.runs import INTERRUPTED, Job, conclude
-from micronet_lm.config import load_recipe, merge_recipe
+from micronet_lm.cli import parsers, runs
+from micronet_lm.cli.output import print_report, tell
+from micronet_lm.cli.parsers import Arguments, Verbs
+from micronet_lm.config import load_recipe
 from micronet_lm.errors import UsageError
 
 if TYPE_CHECKING:
     from micronet_lm.compression.quantization.sweep import Measured
-    from micronet_lm.compression.softlabels import SoftLabels
-    from micronet_lm.training import Run
 
 _EXAMPLE = """examples:
   micronet quantize runs/pruned/searched-3000 --bits 9 --out runs/integers
@@ -34,18 +28,19 @@ text, none no activations; a list of places does what it says (docs/quantization
 VALUE; --quantize.table_bits 6 gives the embedding tables a width of their own, 32 leaves them in
 fp32. Masks of a pruned run, the cache's size and its parameters are kept. Training is in float32.
 
-A sweep writes sweep.json and sweep.md with all points of its folder; points that are there already
-are not done again. Its methods are calibrated and fitted (no training: largest magnitudes, least
-squared error), trained and learned. --labels needs a section distill, and something that is
-trained. Ctrl-C saves; the same command or --resume goes on.
+A sweep writes sweep.json and sweep.md with all points of its folder; points that it already has
+are not measured again. Its methods are calibrated and fitted (no training: largest magnitudes,
+least squared error), trained and learned. --labels needs a section distill, and something that is
+trained. Ctrl-C saves; the same command or --resume resumes.
 """
 
 
-def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add(verbs: Verbs) -> None:
     """Register the verb."""
-    parser = add_parser(
+    parser = parsers.add_verb(
         verbs,
         "quantize",
+        _run,
         help="turn a trained model into integers",
         description=(
             "Quantize weights and activations to integers of 2 to 16 bits, by quantization-aware "
@@ -56,10 +51,9 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
             "micronet quantize [RUN] --out DIR [--bits B] [--steps N] [--places WHICH] [--learned] "
             "[--sweep B,B,...] [--json] [--section.key VALUE ...]"
         ),
+        keys=True,
     )
-    parser.add_argument("target", type=Path, nargs="?", metavar="RUN", help="a trained run")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the quantized run")
-    parser.add_argument("--resume", type=Path, metavar="DIR", help="go on with this quantized run")
+    runs.add_derived(parser, "quantized")
     parser.add_argument("--bits", type=int, metavar="B", help="width (quantize.bits, default: 9)")
     parser.add_argument(
         "--steps", type=int, metavar="N", help="training steps (quantize.steps, default: 1)"
@@ -68,160 +62,108 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         "--places", metavar="WHICH", help="code, text, none, or places with commas (default: code)"
     )
     parser.add_argument("--learned", action="store_true", help="learn the scales (LSQ)")
-    parser.add_argument("--recipe", metavar="NAME", help="whose section quantize is taken")
-    parser.add_argument("--labels", type=Path, metavar="DIR", help="distil from these soft labels")
-    parser.add_argument("--corpus", type=Path, metavar="DIR", help="where the corpus is now")
-    parser.add_argument("--sweep", metavar="B,B,...", help="a table of these widths")
+    parser.add_argument("--recipe", metavar="NAME", help="take this recipe's section quantize")
+    parser.add_argument(
+        "--sweep",
+        type=parsers.listed(parsers.whole(1)),
+        metavar="B,B,...",
+        help="measure a table of these widths",
+    )
     parser.add_argument(
         "--methods",
-        action=Noted,
+        type=parsers.listed(str),
         default="calibrated,trained",
         metavar="M,M,...",
         help="with --sweep: calibrated, fitted, trained, learned (default: %(default)s)",
     )
-    parser.add_argument(
+    parsers.add_number(
+        parser,
         "--tokens",
-        action=Noted,
-        type=int,
+        type=parsers.whole(1),
         default=4096,
-        metavar="N",
-        help="with --sweep: validation tokens that the divergence is measured on (default: 4096)",
+        help="with --sweep: validation tokens on which the divergence is measured",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object at the end")
-    parser.set_defaults(run=_run, overrides={})
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def _run(arguments: Arguments) -> int:
     if arguments.sweep is None:
-        refuse_options(arguments, "is for a table of widths: --sweep", "--methods", "--tokens")
-    if arguments.resume is not None:
-        if arguments.target or arguments.out or arguments.sweep:
-            raise UsageError("--resume DIR takes everything from the run; leave out RUN and --out")
-        _refuse(
-            arguments,
-            ("bits", "steps", "places", "learned", "recipe"),
-            "--resume DIR takes what is quantized and how from the run",
-            "--train.steps N changes how long it is trained",
-        )
-        return _go_on(arguments)
-    if not (arguments.target and arguments.out):
-        raise UsageError("say what to quantize and where: micronet quantize RUN --out DIR")
-    changes = _changes(arguments)
-    if arguments.sweep is not None:
-        return _sweep(arguments, changes)
+        parsers.refuse(arguments, "is for a table of widths: --sweep", "--methods", "--tokens")
+    runs.check_place(arguments, "quantize", arguments.target, "micronet quantize RUN --out DIR")
 
     from micronet_lm.compression.quantization.run import quantize, quantized_recipe
-    from micronet_lm.training import Run
+    from micronet_lm.training import Run, perplexity
 
+    if arguments.resume is not None:
+        parsers.refuse(arguments, "measures new runs; omit --resume", "--sweep")
+        parsers.refuse(
+            arguments,
+            "is for a new run: --resume takes what is quantized and how from the run; omit it, or "
+            "change how long the run is trained with --train.steps N",
+            *("--bits", "--steps", "--places", "--learned", "--recipe"),
+        )
+        job = runs.resumed_job(arguments)
+        outcome = quantize(job.run, job.recipe, job.corpus, labels=job.labels, amend=True)
+        return runs.finish_training(job, outcome, as_json=arguments.json)
+    if arguments.sweep is not None:
+        return _sweep(arguments)
     source, run = Run.open(arguments.target), Run(arguments.out)
-    corpus = source.corpus(arguments.corpus)
-    labels = _labels(arguments.labels)
-    recipe = quantized_recipe(source.recipe(), changes, distilled=labels is not None)
+    corpus, labels = source.corpus(arguments.corpus), runs.open_labels(arguments.labels)
+    recipe = quantized_recipe(source.recipe(), _changes(arguments), distilled=labels is not None)
     outcome = quantize(run, recipe, corpus, source=source, labels=labels)
     if outcome.step == 0 and outcome.finished:
-        return _conclude_calibration(run, outcome.best_loss, as_json=arguments.json)
-    return conclude(Job(run, recipe, corpus), outcome, as_json=arguments.json)
+        found = perplexity(outcome.best_loss)
+        report = {"steps": 0, "validation_perplexity": found}
+        sentence = f"Calibrated. Validation perplexity {found:,.2f}."
+        return runs.finish_run(run, report, [sentence], as_json=arguments.json)
+    return runs.finish_training(runs.Job(run, recipe, corpus), outcome, as_json=arguments.json)
 
 
-def _changes(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What the command line says about the recipe, the later over the earlier."""
+def _changes(arguments: Arguments) -> dict[str, Any]:
+    """Return the changes of the recipe that the command line asks for, the strongest last."""
     changes: dict[str, Any] = {}
     if arguments.recipe is not None:
         config = load_recipe(arguments.recipe).quantize
         if config is None:
-            raise UsageError(f"--recipe {arguments.recipe} has no section quantize")
+            raise UsageError(f"--recipe {arguments.recipe} has no section quantize; choose another")
         changes |= {f"quantize.{k}": v for k, v in config.model_dump(mode="json").items()}
-    if arguments.bits is not None:
-        changes["quantize.bits"] = arguments.bits
-    if arguments.steps is not None:
-        changes["quantize.steps"] = arguments.steps
-    if arguments.places is not None:
-        names = arguments.places.split(",")
-        changes["quantize.places"] = names if len(names) > 1 else names[0]
-    if arguments.learned:
-        changes["quantize.learned"] = True
+    places = arguments.places.split(",") if arguments.places is not None else []
+    named = {
+        "quantize.bits": arguments.bits,
+        "quantize.steps": arguments.steps,
+        "quantize.places": places[0] if len(places) == 1 else places or None,
+        "quantize.learned": arguments.learned or None,
+    }
+    changes |= {key: value for key, value in named.items() if value is not None}
     return {**changes, **arguments.overrides}
 
 
-def _go_on(arguments: argparse.Namespace) -> int:
-    from micronet_lm.compression.quantization.run import quantize
-    from micronet_lm.training import Run
-
-    run = Run.open(arguments.resume)
-    run.check_trainable()
-    recipe = merge_recipe(run.recipe(), arguments.overrides)
-    corpus = run.corpus(arguments.corpus)
-    labels = _labels(arguments.labels or (run.input("labels").path if recipe.distill else None))
-    outcome = quantize(run, recipe, corpus, labels=labels, amend=True)
-    return conclude(Job(run, recipe, corpus), outcome, as_json=arguments.json)
-
-
-def _sweep(arguments: argparse.Namespace, changes: dict[str, Any]) -> int:
+def _sweep(arguments: Arguments) -> int:
     from micronet_lm.compression.quantization.sweep import METHODS, Menu, as_json, sweep, table
     from micronet_lm.training import Run
 
-    try:
-        widths = [int(bits) for bits in arguments.sweep.split(",")]
-    except ValueError:
-        raise UsageError(
-            f"--sweep {arguments.sweep} must be widths with commas, such as 10,9,8,6,5,4,3"
-        ) from None
-    methods = arguments.methods.split(",")
+    methods = list(arguments.methods)
     if unknown := [method for method in methods if method not in METHODS]:
-        raise UsageError(f"--methods has no {unknown[0]}; it knows {', '.join(METHODS)}")
-    if arguments.tokens < 1:
-        raise UsageError(f"--tokens {arguments.tokens} must be at least 1 token")
-    why = "--sweep names the widths, and --methods says whether scales are learned"
-    _refuse(arguments, ("bits", "learned", "quantize.bits", "quantize.learned"), why)
-    source = Run.open(arguments.target)
-    corpus = source.corpus(arguments.corpus)
+        raise UsageError(
+            f"--methods must be some of {', '.join(METHODS)}, got {unknown[0]}; leave it out"
+        )
+    parsers.refuse(
+        arguments,
+        "is for one run: --sweep names the widths, and --methods whether scales are learned; "
+        "leave it out",
+        *("--bits", "--learned", "--quantize.bits", "--quantize.learned"),
+    )
+    source, widths, changes = Run.open(arguments.target), list(arguments.sweep), _changes(arguments)
+    corpus, labels = source.corpus(arguments.corpus), runs.open_labels(arguments.labels)
     menu = Menu(bits=widths, methods=methods, tokens=arguments.tokens, changes=changes)
-    swept = sweep(arguments.out, source, corpus, menu, labels=_labels(arguments.labels), tell=_tell)
+    swept = sweep(arguments.out, source, corpus, menu, labels=labels, tell=_tell)
     if not swept.finished:
-        return INTERRUPTED
-    if arguments.json:
-        print_json(as_json(source, menu, swept.points))
-    else:
-        print_text(table(menu, swept.points), end="")
-    return 0
-
-
-def _refuse(
-    arguments: argparse.Namespace, options: Sequence[str], why: str, instead: str = ""
-) -> None:
-    """Refuse options that would be ignored; those with a point are keys of the recipe."""
-    for option in options:
-        value = getattr(arguments, option, None)
-        if option in arguments.overrides or (value is not None and value is not False):
-            rest = f"; {instead}" if instead else ""
-            raise UsageError(f"{why}; leave out --{option}{rest}")
+        return runs.INTERRUPTED
+    shown = table(menu, swept.points).removesuffix("\n")
+    return print_report(as_json(source, menu, swept.points), [shown], as_json=arguments.json)
 
 
 def _tell(point: "Measured") -> None:
-    sys.stderr.write(
+    tell(
         f"{point.method}, {point.bits} bits: perplexity {point.perplexity:,.2f}, "
-        f"divergence {point.divergence:.5f}, storage {point.storage:,.0f} "
-        f"({point.seconds:.0f} s)\n"
+        f"divergence {point.divergence:.5f}, storage {point.storage:,.0f} ({point.seconds:.0f} s)"
     )
-
-
-def _labels(path: Path | None) -> "SoftLabels | None":
-    if path is None:
-        return None
-    from micronet_lm.compression import SoftLabels
-
-    return SoftLabels.open(path)
-
-
-def _conclude_calibration(run: "Run", loss: float, *, as_json: bool) -> int:
-    from micronet_lm.training import perplexity
-
-    if as_json:
-        report = {"run": str(run.path), "steps": 0, "validation_perplexity": perplexity(loss)}
-        print_json(report)
-    else:
-        print_text(
-            f"Calibrated. Validation perplexity {perplexity(loss):,.2f}.\n"
-            f"Next: micronet evaluate {run.path} --split test"
-        )
-    return 0

@@ -1,10 +1,9 @@
 """`micronet report`: one page about a pipeline or a run."""
 
-import argparse
 from pathlib import Path
 
-from micronet_lm.cli.output import print_json, print_text
-from micronet_lm.cli.parsers import add_parser
+from micronet_lm.cli.output import print_report
+from micronet_lm.cli.parsers import Arguments, Verbs, add_corpus, add_folder, add_verb
 from micronet_lm.errors import RunError
 from micronet_lm.runs import is_run
 
@@ -17,11 +16,12 @@ beside it. 'micronet run' writes a report at its end.
 """
 
 
-def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add(verbs: Verbs) -> None:
     """Register the verb."""
-    parser = add_parser(
+    parser = add_verb(
         verbs,
         "report",
+        _run,
         help="write one page about a pipeline or a run",
         description=(
             "Write one self-contained HTML page about the folder of a pipeline or of a run, and "
@@ -31,13 +31,11 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         epilog=_EXAMPLE,
     )
     parser.add_argument("target", type=Path, metavar="DIR", help="a pipeline or a run")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="(default: DIR/report)")
-    parser.add_argument("--corpus", type=Path, metavar="DIR", help="where a run's corpus is now")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.set_defaults(run=_run)
+    add_folder(parser, "--out", "folder to write (default: DIR/report)")
+    add_corpus(parser)
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def _run(arguments: Arguments) -> int:
     from micronet_lm.report.pipeline_report import is_pipeline, pipeline_document
     from micronet_lm.report.run_report import run_document
     from micronet_lm.report.written import HTML, MARKDOWN, write_report
@@ -54,9 +52,10 @@ def _run(arguments: argparse.Namespace) -> int:
         )
     out = arguments.out or target / "report"
     write_report(document, out)
-    if arguments.json:
-        report = {"html": str(out / HTML), "markdown": str(out / MARKDOWN)}
-        print_json({**report, "bytes": (out / HTML).stat().st_size})
-        return 0
-    print_text(f"Written: {out / HTML}, {out / MARKDOWN}")
-    return 0
+    report = {
+        "html": str(out / HTML),
+        "markdown": str(out / MARKDOWN),
+        "bytes": (out / HTML).stat().st_size,
+    }
+    shown = [f"Written: {out / HTML}, {out / MARKDOWN}"]
+    return print_report(report, shown, as_json=arguments.json)

@@ -1,19 +1,20 @@
-"""What the verbs that train have in common: where the run is, what it is made of, how it ended."""
+"""What the verbs that train share: options, what is trained, and what they print at the end."""
 
-import argparse
-import os
-import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from micronet_lm.cli.output import print_json, print_text
+from rich.console import RenderableType
+
+from micronet_lm.cli.output import print_report, tell
+from micronet_lm.cli.parsers import Arguments, Parser, add_corpus, add_folder, add_wikitext
 from micronet_lm.config import Recipe, load_recipe, merge_recipe
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import UsageError
+from micronet_lm.machine import leads
 
 if TYPE_CHECKING:  # torch is imported when training begins, not when help is asked for
+    from micronet_lm.compression import SoftLabels
     from micronet_lm.training import Outcome, Run
 
 INTERRUPTED = 130
@@ -21,7 +22,7 @@ INTERRUPTED = 130
 
 
 class Job(NamedTuple):
-    """What is to be trained, where, and on what."""
+    """What to train, where, and on what."""
 
     run: "Run"
     """The run's folder."""
@@ -32,100 +33,123 @@ class Job(NamedTuple):
     corpus: Corpus
     """The text."""
 
+    labels: "SoftLabels | None" = None
+    """A teacher's soft labels, if the model learns from them."""
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the words that name a run and what it is made of."""
+
+def add_training(parser: Parser) -> None:
+    """Add the options that name a run and what it is made of."""
     parser.add_argument("recipe", nargs="?", help="a preset ('micronet presets') or a .yaml file")
-    parser.add_argument("--out", type=Path, metavar="RUN", help="folder of the run")
-    parser.add_argument("--resume", type=Path, metavar="RUN", help="go on with this run")
-    parser.add_argument(
-        "--corpus", type=Path, metavar="DIR", help="a built corpus; else RUN/corpus is built"
-    )
-    parser.add_argument(
-        "--from", type=Path, metavar="PATH", dest="from_path", help="where WikiText already lies"
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object at the end")
-    parser.set_defaults(overrides={})
+    add_folder(parser, "--out", "folder of the run", metavar="RUN")
+    add_folder(parser, "--resume", "resume this run", metavar="RUN")
+    add_corpus(parser, "a built corpus (default: RUN/corpus, which is built if it is missing)")
+    add_wikitext(parser)
 
 
-def job(arguments: argparse.Namespace, example: str, check: Callable[[Recipe, "Run"], None]) -> Job:
-    """Find out what the command line asks to train; `example` says it how it should be said.
+def add_derived(parser: Parser, what: str) -> None:
+    """Add the options of a verb that makes a new run from a trained one."""
+    parser.add_argument("target", type=Path, nargs="?", metavar="RUN", help="a trained run")
+    add_folder(parser, "--out", f"folder of the {what} run")
+    add_folder(parser, "--resume", f"resume this {what} run")
+    add_corpus(parser)
+    add_folder(parser, "--labels", "soft labels to distil from")
+
+
+def check_place(arguments: Arguments, verb: str, named: Any, example: str) -> None:
+    """Refuse a command that does not name either a source and a place or a run to resume."""
+    if arguments.resume is not None and (named or arguments.out):
+        raise UsageError(
+            f"--resume takes everything from the run; leave out what to {verb}, and --out"
+        )
+    if arguments.resume is None and not (named and arguments.out):
+        raise UsageError(f"say what to {verb} and where: {example}")
+
+
+def training_job(arguments: Arguments, example: str, check: Callable[[Recipe, "Run"], None]) -> Job:
+    """Return what the command line asks to train; `example` shows how to ask.
 
     `check` may refuse the recipe before a corpus is built for it.
     """
-    if arguments.resume is not None and (arguments.recipe or arguments.out):
-        raise UsageError("--resume RUN takes everything from the run; leave out RECIPE and --out")
-    if arguments.resume is None and not (arguments.recipe and arguments.out):
-        raise UsageError(f"say what to train and where: {example}")
+    check_place(arguments, "train", arguments.recipe, example)
 
     from micronet_lm.training import Run
-    from micronet_lm.training.preparation import completed
+    from micronet_lm.training.preparation import completed, prepared_corpus
 
     if arguments.resume is not None:
-        run = Run.open(arguments.resume)
-        run.check_trainable()
-        recipe = merge_recipe(run.recipe(), arguments.overrides)
+        run, recipe = _resumed_run(arguments)
         check(recipe, run)
         return Job(run, recipe, run.corpus(arguments.corpus))
     run = Run(arguments.out)
     recipe = load_recipe(arguments.recipe, arguments.overrides)
     check(recipe, run)
-    corpus = _corpus(arguments, recipe, run)
+    if arguments.corpus is not None:
+        corpus = Corpus.open(arguments.corpus)
+    else:
+        corpus = prepared_corpus(recipe.corpus, run.path / "corpus", arguments.from_path)
     return Job(run, completed(recipe, corpus), corpus)
 
 
-def conclude(job: Job, outcome: "Outcome", *, as_json: bool) -> int:
-    """Say how it went, and return the exit code."""
+def resumed_job(arguments: Arguments) -> Job:
+    """Return the pruning or quantization that the command line asks to resume."""
+    run, recipe = _resumed_run(arguments)
+    corpus = run.corpus(arguments.corpus)
+    labels = arguments.labels or (run.input("labels").path if recipe.distill else None)
+    return Job(run, recipe, corpus, open_labels(labels))
+
+
+def _resumed_run(arguments: Arguments) -> "tuple[Run, Recipe]":
+    from micronet_lm.training import Run
+
+    run = Run.open(arguments.resume)
+    run.check_trainable()
+    return run, merge_recipe(run.recipe(), arguments.overrides)
+
+
+def open_labels(path: Path | None) -> "SoftLabels | None":
+    """Open the soft labels that were named, if any were."""
+    if path is None:
+        return None
+    from micronet_lm.compression import SoftLabels
+
+    return SoftLabels.open(path)
+
+
+def finish_training(job: Job, outcome: "Outcome", *, as_json: bool) -> int:
+    """Print how a training ended, and return the exit code."""
     from micronet_lm.training import perplexity
     from micronet_lm.training.run import resume_command
 
-    run, recipe, _ = job
     if not outcome.finished:
         if leads():
-            sys.stderr.write(
+            tell(
                 f"Interrupted and saved after step {outcome.step:,}. "
-                f"Go on with: {resume_command(run.path, recipe)}\n"
+                f"Resume with: {resume_command(job.run.path, job.recipe)}"
             )
         return INTERRUPTED
+    best = perplexity(outcome.best_loss)
+    tokens = outcome.step * job.recipe.train.batch * job.recipe.train.window
+    pace = tokens / outcome.seconds
+    report = {
+        "steps": outcome.step,
+        "best_step": outcome.best_step,
+        "validation_perplexity": best,
+        "tokens": tokens,
+        "seconds": outcome.seconds,
+        "tokens_per_second": pace,
+    }
+    sentence = (
+        f"Trained {outcome.step:,} steps ({tokens:,} tokens, {pace:,.0f} per second). "
+        f"Validation perplexity {best:,.2f} after step {outcome.best_step:,}."
+    )
+    return finish_run(job.run, report, [sentence], as_json=as_json)
+
+
+def finish_run(
+    run: "Run", report: dict[str, Any], shown: Iterable[RenderableType], *, as_json: bool
+) -> int:
+    """Print what became of a new run, and the command that measures it; return the exit code."""
     if not leads():
         return 0
-    best = perplexity(outcome.best_loss)
-    tokens = outcome.step * recipe.train.batch * recipe.train.window
-    pace = tokens / outcome.seconds
-    if as_json:
-        report = {
-            "run": str(run.path),
-            "steps": outcome.step,
-            "best_step": outcome.best_step,
-            "validation_perplexity": best,
-            "tokens": tokens,
-            "seconds": outcome.seconds,
-            "tokens_per_second": pace,
-        }
-        print_json(report)
-    else:
-        print_text(
-            f"Trained {outcome.step:,} steps ({tokens:,} tokens, {pace:,.0f} a second). "
-            f"Validation perplexity {best:,.2f} after step {outcome.best_step:,}.\n"
-            f"Next: micronet evaluate {run.path} --split test"
-        )
-    return 0
-
-
-def leads() -> bool:
-    """Whether this is the process that talks to the user."""
-    return os.environ.get("RANK", "0") == "0"
-
-
-def _corpus(arguments: argparse.Namespace, recipe: Recipe, run: "Run") -> Corpus:
-    """Open the corpus that was named, or the run's own, which is built when it is not there."""
-    from micronet_lm.training.preparation import is_built, make_corpus, open_corpus
-
-    if arguments.corpus is not None:
-        return Corpus.open(arguments.corpus)
-    place = run.path / "corpus"
-    if not is_built(place) and leads():
-        return make_corpus(recipe.corpus, place, arguments.from_path)
-    while not is_built(place):  # the leading process builds it
-        time.sleep(0.2)
-    return open_corpus(recipe.corpus, place)
+    whole = {"run": str(run.path), **report}
+    following = f"Next: micronet evaluate {run.path} --split test"
+    return print_report(whole, [*shown, following], as_json=as_json)

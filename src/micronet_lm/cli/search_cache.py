@@ -1,21 +1,19 @@
 """`micronet search-cache`: the best θ and λ of a run's cache, for any size."""
 
-import argparse
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
+from rich.console import RenderableType
 from rich.table import Table
 
-from micronet_lm.cli.output import print_json
-from micronet_lm.cli.parsers import add_checkpoint, add_parser
-from micronet_lm.corpus.splits import SPLITS
+from micronet_lm.cli import parsers
+from micronet_lm.cli.output import make_table, print_report, tell
+from micronet_lm.cli.parsers import Arguments, Verbs
 from micronet_lm.errors import UsageError
 from micronet_lm.progress import bar
 
 if TYPE_CHECKING:
-    from micronet_lm.compression import Point
+    from micronet_lm.compression import Point, Search
+    from micronet_lm.model import LanguageModel
 
 _EXAMPLE = """example:
   micronet search-cache runs/small --size 3000
@@ -25,11 +23,12 @@ The result is a run folder: its search.json has every point that was visited.
 """
 
 
-def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add(verbs: Verbs) -> None:
     """Register the verb."""
-    parser = add_parser(
+    parser = parsers.add_verb(
         verbs,
         "search-cache",
+        _run,
         help="find the best cache parameters of a trained model",
         description=(
             "Search for the cache's sharpness (theta) and share (lambda) that predict the "
@@ -38,56 +37,53 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         ),
         epilog=_EXAMPLE,
     )
-    parser.add_argument("target", type=Path, metavar="RUN", help="folder of a training run")
-    parser.add_argument(
-        "--size", type=int, default=3000, metavar="N", help="size of the cache (default: 3000)"
+    parsers.add_run(parser)
+    parsers.add_number(
+        parser, "--size", type=parsers.whole(1), default=3000, help="size of the cache"
     )
-    parser.add_argument(
+    parsers.add_number(
+        parser,
         "--ramp",
-        type=int,
-        metavar="N",
+        type=parsers.whole(0),
         help="activations with which the cache gets all of its share; with fewer it gets as much "
         "less, which short texts need; 0, the paper's way, is all at once (default: the run's own)",
     )
-    parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="where the result goes (RUN/searched-N)"
-    )
-    parser.add_argument(
-        "--split", choices=SPLITS, default="valid", help="which text (default: %(default)s)"
-    )
-    add_checkpoint(parser)
-    parser.add_argument("--corpus", type=Path, metavar="DIR", help="where the corpus is now")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.set_defaults(run=_run)
+    parsers.add_folder(parser, "--out", "folder to write (default: RUN/searched-SIZE)")
+    parsers.add_split(parser, "split to search on")
+    parsers.add_checkpoint(parser)
+    parsers.add_corpus(parser)
 
 
-def _run(arguments: argparse.Namespace) -> int:
-    size = arguments.size
-    if size < 1:
-        raise UsageError(f"--size {size} must be at least 1 activation")
-    if arguments.ramp is not None and not 0 <= arguments.ramp <= size:
-        raise UsageError(f"--ramp {arguments.ramp} must be from 0 to the cache's size, {size}")
+def _run(arguments: Arguments) -> int:
+    size, ramp, split = arguments.size, arguments.ramp, arguments.split
+    if ramp is not None and ramp > size:
+        raise UsageError(f"--ramp must be at most the cache's size {size}, got {ramp}")
 
-    from micronet_lm.compression import Point, Surface, search_cache, write_searched_run
-    from micronet_lm.training import Run, perplexity
+    from micronet_lm.compression import Surface, search_cache, write_searched_run
+    from micronet_lm.training import Run
 
     run = Run.open(arguments.target)
     out = arguments.out or run.path / f"searched-{size}"
     Run(out).check_place(run)
     corpus = run.corpus(arguments.corpus)
-    ids = corpus.split(arguments.split)
+    ids = corpus.split(split)
     model = run.model(arguments.checkpoint)
-    with bar(f"Reading {arguments.split}", total=len(ids) - 1, unit="tokens") as advance:
+    with bar(f"Reading {split}", total=len(ids) - 1, unit="tokens") as advance:
         surface = Surface(model, ids, advance=advance)
-    search = search_cache(model, surface, size=size, ramp=arguments.ramp, tell=_tell)
-    report = write_searched_run(run, arguments.checkpoint, corpus, arguments.split, search, out)
-    if arguments.json:
-        print_json({**report, "out": str(out)})
-        return 0
-    own = model.cache
-    table = Table(box=None, header_style="bold", title=f"{run.path}, {arguments.split} split")
-    for column in ("", "cache", "theta", "lambda", "perplexity"):
-        table.add_column(column, justify="left" if not column else "right")
+    search = search_cache(model, surface, size=size, ramp=ramp, tell=_tell)
+    report = write_searched_run(run, arguments.checkpoint, corpus, split, search, out)
+    shown: list[RenderableType] = [
+        _table(model, search, size, f"{run.path}, {split} split"),
+        f"{len(search.points)} points in search.json. Next: micronet evaluate {out} --split test",
+    ]
+    return print_report({**report, "out": str(out)}, shown, as_json=arguments.json)
+
+
+def _table(model: "LanguageModel", search: "Search", size: int, title: str) -> Table:
+    from micronet_lm.compression import Point
+    from micronet_lm.training import perplexity
+
+    table, own = make_table("", "cache", "theta", "lambda", "perplexity", title=title), model.cache
     if own is None:
         table.add_row("before", "none", "", "", f"{perplexity(search.before):,.2f}")
     else:
@@ -97,14 +93,7 @@ def _run(arguments: argparse.Namespace) -> int:
         what = "with a cache" if own is None else "another size"
         table.add_row(what, *_cells(size, search.start))
     table.add_row("after the search", *_cells(size, search.found), style="bold")
-    console = Console()
-    console.print(table)
-    console.print(
-        f"{len(search.points)} points in search.json. Next: micronet evaluate {out} --split test",
-        highlight=False,
-        soft_wrap=True,
-    )
-    return 0
+    return table
 
 
 def _cells(size: int, point: "Point") -> list[str]:
@@ -112,7 +101,7 @@ def _cells(size: int, point: "Point") -> list[str]:
 
 
 def _tell(point: "Point") -> None:
-    sys.stderr.write(
+    tell(
         f"theta {point.theta:.5f}: best with lambda {point.lam:.4f}, "
-        f"perplexity {point.perplexity:,.3f}\n"
+        f"perplexity {point.perplexity:,.3f}"
     )

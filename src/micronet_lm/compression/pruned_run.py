@@ -1,6 +1,7 @@
 """A trained run becomes a sparse one: gradually, while it is trained on, or in one shot."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,9 @@ from micronet_lm.compression.magnitude import prunable
 from micronet_lm.compression.sensitivity import load_sensitivity
 from micronet_lm.compression.softlabels import SoftLabels
 from micronet_lm.compression.sources import train_on
-from micronet_lm.config import PruneConfig, Recipe
+from micronet_lm.config import PruneConfig, Recipe, merge_recipe, with_train_changes
 from micronet_lm.corpus import Corpus
-from micronet_lm.errors import ConfigError, RunError
+from micronet_lm.errors import ConfigError, RunError, UsageError
 from micronet_lm.files import write_text
 from micronet_lm.model import LanguageModel
 from micronet_lm.runs.files import PRUNING
@@ -65,6 +66,27 @@ class Plan:
             )
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise RunError(f"{file} cannot be read ({error}); prune again") from None
+
+
+def pruned_recipe(source: Run, changes: Mapping[str, Any], *, distilled: bool = False) -> Recipe:
+    """Make the recipe of a pruned version of a run from the run's own.
+
+    `changes` are dotted keys. The section `train` gets what `prune.train` says.
+    """
+    bare: dict[str, Any] = {} if distilled else {"distill": None}  # its own labels stay behind
+    recipe = merge_recipe(source.recipe(), {"prune.every": 1000, **bare, **changes})
+    assert recipe.prune is not None  # noqa: S101
+    if recipe.quantize is not None:
+        raise UsageError(
+            f"{source.path} is quantized: a quantized model is trained no further; prune the run "
+            "that it was made from, then quantize that"
+        )
+    if distilled and recipe.distill is None:
+        raise UsageError(
+            "--labels needs a section distill: the run has none; name one of its keys, such as "
+            "--distill.weight_max 0.5"
+        )
+    return with_train_changes(merge_recipe(recipe, {"prune.train": None}), recipe.prune.train)
 
 
 def make_plan(model: LanguageModel, config: PruneConfig, analysis: Path) -> Plan:

@@ -1,7 +1,8 @@
 """A corpus on disk: three memory-mapped arrays of ids, a vocabulary and a manifest."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -72,6 +73,19 @@ class Corpus:
     def tokens(self, name: str) -> int:
         """Return the number of tokens of a split."""
         return len(self.split(name))
+
+    def describe(self, top: int) -> dict[str, Any]:
+        """Return everything worth knowing as plain values, with the `top` most frequent words."""
+        facts = asdict(self.manifest)
+        del facts["files"]
+        share = {s: facts["unknown"][s] / facts["tokens"][s] for s in SPLITS}
+        words = zip(self.vocabulary.words[:top], self.vocabulary.counts[:top], strict=True)
+        return {
+            "path": str(self.path),
+            **facts,
+            "unknown_share": share,
+            "most_frequent": [{"word": word, "count": count} for word, count in words],
+        }
 
     def encode(self, text: str) -> Ids:
         """Convert text to ids with the corpus's tokenizer; no `<eos>` is added at the end."""

@@ -58,6 +58,11 @@ class Cache(nn.Module):
         """Share of the cache in the prediction."""
         return torch.sigmoid(self.free_lam)
 
+    def as_json(self) -> dict[str, float]:
+        """Return plain values for a JSON object."""
+        theta, lam = self.theta.item(), self.lam.item()
+        return {"size": self.size, "ramp": self.ramp, "theta": theta, "lam": lam}
+
     @torch.no_grad()
     def set(self, *, theta: float, lam: float) -> None:
         """Set the free parameters so that θ and λ have these values."""

@@ -17,7 +17,8 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 from micronet_lm.errors import PipelineError
-from micronet_lm.pipeline.stage import Interrupted
+from micronet_lm.machine import signal_name
+from micronet_lm.pipeline.stage import Interrupted, Stage
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM)
 """Signals that ask to stop; the child gets each once, whoever sent it to whom."""
@@ -26,7 +27,7 @@ _PARENT_DEATH_SIGNAL = 1
 """Linux: PR_SET_PDEATHSIG of prctl."""
 
 
-def do_in_child(work: Callable[[], None], stage: str) -> None:
+def do_in_child(work: Callable[[], None], stage: Stage) -> None:
     """Do work in a fork of this process; what it raises is raised here.
 
     A child that is ended by a signal raises a `PipelineError` that names the stage, the signal and
@@ -59,31 +60,30 @@ def do_in_child(work: Callable[[], None], stage: str) -> None:
     if said:
         raise pickle.loads(said)  # noqa: S301 (our own child wrote it)
     if status < 0:
-        raise _death(stage, signal.Signals(-status))
+        raise _death(stage, -status)
     if status:
-        raise PipelineError(f"stage {stage} ended with exit code {status}")
+        raise PipelineError(f"stage {stage.name} ended with exit code {status}")
 
 
-def _death(stage: str, number: signal.Signals) -> Exception:
+def _death(stage: Stage, number: int) -> Exception:
     """Say what ended a stage, and what to try."""
-    keys = "--teacher.train" if stage == "teacher" else "--train"
     if number in FORWARDED:
-        return Interrupted(f"in stage {stage}")
-    if number is signal.SIGKILL:
+        return Interrupted(f"in stage {stage.name}")
+    if number == signal.SIGKILL:
         remedy = (
             "something outside ended it, most often the system when memory is short: close other "
-            f"programs, or train in smaller parts with {keys}.accumulate 2"
+            f"programs, or train in smaller parts with --{stage.keys}train.accumulate 2"
         )
     elif number in (signal.SIGILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGABRT):
         remedy = (
-            f"this processor may not run an instruction that was used: try {keys}.precision "
-            "float32; 'micronet doctor' tells what works here"
+            "this processor may not run an instruction that was used: try "
+            f"--{stage.keys}train.precision float32; 'micronet doctor' tells what works here"
         )
     else:
         remedy = "nothing is known of why"
     return PipelineError(
-        f"stage {stage} was ended by {number.name}; {remedy}; the same command goes on from what "
-        "was saved"
+        f"stage {stage.name} was ended by {signal_name(number)}; {remedy}; the same command goes "
+        "on from what was saved"
     )
 
 

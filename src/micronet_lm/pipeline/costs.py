@@ -54,19 +54,15 @@ class Costs:
     def of(self, stage: str, folder: Path) -> Cost:
         """Estimate a stage; what its folder already holds of a training is not counted again."""
         recipes = self._recipes
+        if stage in recipes.trained:
+            return self._training(recipes.trained[stage], folder)
         match stage:
             case "corpus":
                 return self._corpus()
-            case "teacher" if recipes.teacher:
-                return self._training(recipes.teacher, folder)
             case "soft-labels" if recipes.teacher:
                 return self._labels(recipes.teacher)
-            case "student":
-                return self._training(recipes.student, folder)
             case "sensitivity" if recipes.pruned:
                 return self._sensitivity(recipes.pruned)
-            case "prune" if recipes.pruned:
-                return self._training(recipes.pruned, folder)
             case "search-cache" if recipes.whole.search:
                 return self._search(recipes.whole.search.cache_size)
             case "quantize" if recipes.whole.quantize:

@@ -4,19 +4,35 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from micronet_lm.pipeline.corpus_size import corpus_size
 from micronet_lm.pipeline.costs import Cost, Costs
-from micronet_lm.pipeline.runner import PlannedStage
+from micronet_lm.pipeline.recipes import Recipes
+from micronet_lm.pipeline.runner import PlannedStage, plan
+from micronet_lm.pipeline.stage import Stage
+from micronet_lm.pipeline.stages import Sources
 from micronet_lm.pipeline.workspace import State, Workspace
 
 NOWHERE = Path("nowhere")
 
 
+def estimate_recipe(
+    workspace: Workspace,
+    recipes: Recipes,
+    sources: Sources,
+    targets: Sequence[Stage],
+    tell: Callable[[str], None],
+) -> list[dict[str, Any]]:
+    """Plan the stages of one recipe and estimate them; nothing but the measurement is kept."""
+    size = corpus_size(recipes.corpus, workspace.root / "corpus", sources.corpus)
+    return estimated(workspace, plan(workspace, targets), Costs(recipes, size), tell)
+
+
 def estimated(
-    workspace: Workspace, plan: Sequence[PlannedStage], costs: Costs, tell: Callable[[str], None]
+    workspace: Workspace, stages: Sequence[PlannedStage], costs: Costs, tell: Callable[[str], None]
 ) -> list[dict[str, Any]]:
     """Estimate what is still to be done; what is complete costs nothing more."""
     rows = []
-    for planned in plan:
+    for planned in stages:
         cost = Cost()
         if planned.runs:
             tell(f"Estimating {planned.stage.name}")

@@ -22,6 +22,9 @@ from micronet_lm.pipeline.workspace import State, Workspace
 PAUSE = 0.5
 """Seconds between two looks at the jobs."""
 
+CLUSTER_JOBS = 64
+"""Jobs at a time on a cluster, whose queue decides when they run."""
+
 MONTH = 60 * 24 * 30
 """Minutes after which a job would be stopped; no training takes longer."""
 
@@ -32,14 +35,19 @@ class Pool:
 
     executor: Literal["local", "slurm"] = "local"
     """This machine, or a cluster's queue."""
-    jobs: int = 1
-    """Jobs at a time."""
+    jobs: int | None = None
+    """Jobs at a time; where it is None, as many as have room here, or 64 on a cluster."""
     threads: int = 1
     """Threads of each."""
     partition: str | None = None
     """Queue of the cluster; its default when left out."""
     memory: int = 8
     """Gigabytes that a cluster's job asks for."""
+
+    @property
+    def places(self) -> int:
+        """How many jobs may run at a time."""
+        return self.jobs or (CLUSTER_JOBS if self.executor == "slurm" else room_for_jobs())
 
 
 def room_for_jobs() -> int:
@@ -75,6 +83,7 @@ def _work_off(
 ) -> list[str]:
     """Submit what is ready, wait for what runs; return what went wrong."""
     waiting, running, failures = dict(todo), dict[str, Any](), list[str]()
+    places = pool.places
     while waiting or running:
         for key, job in list(running.items()):
             if job.done():
@@ -86,7 +95,7 @@ def _work_off(
                 else:
                     tell(f"{stage.name} {key[:12]}: done, {len(waiting)} waiting")
         ready = [key for key, stage in waiting.items() if _ready(workspace, stage, todo)]
-        for key in ready[: max(0, pool.jobs - len(running))]:
+        for key in ready[: max(0, places - len(running))]:
             stage = waiting.pop(key)
             tell(f"{stage.name} {key[:12]}: begins")
             running[key] = executor.submit(_perform, workspace, stage, pool.threads)
@@ -108,7 +117,7 @@ def _perform(workspace: Workspace, stage: Stage, threads: int) -> str | None:
     torch.set_num_threads(threads)
     try:
         prepare([stage])
-        do_in_child(partial(perform, workspace, stage), stage.name)
+        do_in_child(partial(perform, workspace, stage), stage)
     except MicronetError as error:
         return str(error)
     return None

@@ -5,7 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from micronet_lm.config import CorpusConfig, Recipe, load_recipe, merge_recipe, with_train_changes
+from micronet_lm.config import (
+    CorpusConfig,
+    Recipe,
+    load_recipe,
+    merge_recipe,
+    preset_names,
+    with_train_changes,
+)
 from micronet_lm.errors import ConfigError
 
 TEACHER = "teacher."
@@ -38,9 +45,20 @@ class Recipes:
     """The student while it is pruned."""
 
     @property
+    def trained(self) -> dict[str, Recipe]:
+        """Return the recipe that each stage trains with, by the stage's name."""
+        found = {"teacher": self.teacher, "student": self.student, "prune": self.pruned}
+        return {stage: recipe for stage, recipe in found.items() if recipe is not None}
+
+    @property
     def corpus(self) -> CorpusConfig:
         """The text of all of them."""
         return self.whole.corpus
+
+
+def whole_recipe(name: str) -> str:
+    """Return the preset of a scale's whole pipeline, `demo/micronet` for `demo`; else the name."""
+    return f"{name}/micronet" if f"{name}/micronet" in preset_names() else name
 
 
 def take_apart(name: str, overrides: Mapping[str, Any] | None = None) -> Recipes:

@@ -65,7 +65,7 @@ def run_stages(
                 continue
             tell(f"{lead}: {_reason(own)}")
             if in_children:
-                do_in_child(partial(perform, workspace, own.stage), own.stage.name)
+                do_in_child(partial(perform, workspace, own.stage), own.stage)
             else:
                 perform(workspace, own.stage)
 

@@ -54,6 +54,9 @@ class Stage:
     work: Work = field(compare=False, repr=False)
     """What it does."""
 
+    keys: str = ""
+    """What leads the keys of its recipe on the command line: `teacher.` for the teacher's."""
+
     fresh: bool = False
     """Whether the work begins anew after an interruption, in an empty folder."""
 

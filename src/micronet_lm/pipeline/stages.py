@@ -13,7 +13,7 @@ from micronet_lm.corpus.textfiles import find_files
 from micronet_lm.corpus.wikitext import PUBLISHED
 from micronet_lm.errors import UsageError
 from micronet_lm.pipeline import stage_work
-from micronet_lm.pipeline.recipes import Recipes
+from micronet_lm.pipeline.recipes import TEACHER, Recipes
 from micronet_lm.pipeline.stage import Stage
 from micronet_lm.training.preparation import open_corpus
 
@@ -22,7 +22,7 @@ TRAINED = ("teacher", "student", "prune", "quantize")
 
 
 MODELS = ("student", "prune", "search-cache", "quantize")
-"""Stages that the model itself goes through, in order."""
+"""Stages that the model itself goes through, in order; a teacher is beside the way."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +110,15 @@ def stages_of(recipes: Recipes, sources: Sources | None = None) -> dict[str, Sta
     return stages
 
 
+def chosen_targets(stages: Mapping[str, Stage], until: str | None) -> list[Stage]:
+    """Return the stages to bring to completion: all, or the one to stop after."""
+    if until is None:
+        return list(stages.values())
+    if until not in stages:
+        raise UsageError(f"--until must be one of {', '.join(stages)}, got {until}")
+    return [stages[until]]
+
+
 def _corpus(recipes: Recipes, sources: Sources) -> Stage:
     config, given = recipes.corpus, sources.corpus
     return Stage(
@@ -148,6 +157,7 @@ def _student(recipes: Recipes, corpus: Stage, add: Any) -> Stage:
                 settings=_own(recipes.teacher),
                 needs={"corpus": corpus},
                 work=partial(stage_work.train_model, recipe=recipes.teacher),
+                keys=TEACHER,
             )
         )
         needs["labels"] = add(

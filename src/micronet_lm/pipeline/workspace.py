@@ -83,6 +83,25 @@ class Workspace:
                 f"{file} is damaged ({error}); remove it together with {self.folder(stage)}"
             ) from None
 
+    def results(self, stages: Mapping[str, Stage]) -> dict[str, dict[str, Any]]:
+        """Return what became of those stages that were begun as they are now, by name."""
+        found = {}
+        for name, stage in stages.items():
+            record = self.record(stage)
+            if record and record.fingerprint == stage.fingerprint:
+                found[name] = {
+                    "complete": record.complete,
+                    "path": str(self.folder(stage)),
+                    "seconds": record.seconds,
+                    **record.result,
+                }
+        return found
+
+    def free_bytes(self) -> int:
+        """Return what is free on the disk of this folder, which need not exist yet."""
+        place = next(p for p in (self.root, *self.root.absolute().parents) if p.exists())
+        return shutil.disk_usage(place).free
+
     def state(self, stage: Stage) -> State:
         """Tell how a stage stands."""
         record = self.record(stage)

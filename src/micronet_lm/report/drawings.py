@@ -7,6 +7,8 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from micronet_lm.pipeline.stages import MODELS
+
 STYLE: Any = {
     "font.size": 10,
     "axes.spines.top": False,
@@ -66,14 +68,14 @@ def trade(rows: Sequence[Mapping[str, Any]]) -> Figure:
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7.6, 3.8), layout="constrained")
         axes = figure.subplots()
-        way = [row for row in rows if row["stage"] not in ("teacher", "pack")]
+        way = [row for row in rows if row["stage"] in MODELS]
         sizes = [4 * row["storage"] / 1e6 for row in way]
         heights = [row["validation_perplexity"] for row in way]
         axes.plot(sizes, heights, color="0.75", zorder=0)
         for row in rows:
             if row["stage"] == "pack":
                 continue
-            colour = "#6b7280" if row["stage"] == "teacher" else "#2f6690"
+            colour = "#2f6690" if row["stage"] in MODELS else "#6b7280"
             place = (4 * row["storage"] / 1e6, row["validation_perplexity"])
             axes.plot(*place, "o", color=colour)
             axes.annotate(row["stage"], place, (6, 5), textcoords="offset points", fontsize=9)

@@ -6,7 +6,7 @@ from micronet_lm.accounting import Plan, Target, carry_out, count, describe
 from micronet_lm.config import merge_recipe
 from micronet_lm.layout import PRUNABLE, Role, slots
 from micronet_lm.pipeline import Recipes, take_apart
-from micronet_lm.pipeline.stages import MODELS
+from micronet_lm.pipeline.stages import MODELS, stages_of
 
 
 def paper_count(preset: str, what: str, stage: str | None = None) -> float:
@@ -42,9 +42,8 @@ def stored(target: Target) -> Fraction | int:
 def _target(recipes: Recipes, stage: str) -> Target:
     """Describe the model of a recipe as it leaves a stage."""
     whole = recipes.whole
-    if stage == "teacher":
-        assert recipes.teacher is not None  # noqa: S101
-        return describe(recipes.teacher, stage)
+    if stage not in MODELS:
+        return describe(recipes.trained[stage], stage)
     reached = MODELS.index(stage)
     recipe = recipes.student
     if whole.search and reached >= MODELS.index("search-cache"):
@@ -71,12 +70,7 @@ def _density(target: Target, sparsity: Fraction) -> Fraction:
 
 def _last(recipes: Recipes) -> str:
     """The last of the stages that change the model."""
-    asked = {
-        "prune": recipes.whole.prune,
-        "search-cache": recipes.whole.search,
-        "quantize": recipes.whole.quantize,
-    }
-    return [name for name in MODELS if name == "student" or asked.get(name)][-1]
+    return [name for name in MODELS if name in stages_of(recipes)][-1]
 
 
 def _embedding(target: Target) -> int:

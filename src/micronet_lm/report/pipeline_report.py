@@ -11,6 +11,7 @@ from micronet_lm.artifact import read_packed
 from micronet_lm.artifact.packed_target import target_of
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import RunError
+from micronet_lm.pipeline.stages import MODELS
 from micronet_lm.pipeline.workspace import RECORDS
 from micronet_lm.report.document import Document, Numbers, Picture, Section, Table, Text
 from micronet_lm.report.drawings import svg_of, trade
@@ -88,7 +89,7 @@ def pipeline_document(root: Path) -> Document:
 
 def _summary(rows: list[dict[str, Any]], corpus: Corpus) -> Section:
     last = rows[-1]
-    dense = next(row for row in rows if row["stage"] == "student")
+    dense = next(row for row in rows if row["stage"] == MODELS[0])
     times = 4 * dense["parameters"] / last["bytes"]
     return Section(
         title="Summary",
@@ -120,7 +121,7 @@ def _stack(rows: list[dict[str, Any]], records: Mapping[str, Any]) -> Section:
         if row["stage"] not in _LABELS:
             continue
         label, kind = _LABELS[row["stage"]]
-        if row["stage"] == "student" and "teacher" in records:
+        if row["stage"] == MODELS[0] and "teacher" in records:
             label = f"{label} + distillation"
         dense = row["nonzeros"] > 0.99 * row["weights"] and row["bits"] == 32
         values = {
@@ -129,7 +130,7 @@ def _stack(rows: list[dict[str, Any]], records: Mapping[str, Any]) -> Section:
             "validation_perplexity": row["validation_perplexity"],
             "seconds": _seconds(records[row["stage"]]),
         }
-        leads = row["stage"] != "teacher"
+        leads = row["stage"] in MODELS
         layers.append(Layer(label=label, kind=kind, values=values, leads=leads))
     return Section(
         title="Pipeline",

@@ -1,15 +1,21 @@
 """A table of the paper with our own numbers beside: which stages it needs, what they gave."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from micronet_lm.config import FULL
-from micronet_lm.pipeline import Sources, Stage, State, Workspace, stages_of, take_apart
+from micronet_lm.files import write_text
+from micronet_lm.pipeline import Sources, Stage, State, Workspace, plan, stages_of, take_apart
+from micronet_lm.pipeline.corpus_size import corpus_size
+from micronet_lm.pipeline.costs import Costs
+from micronet_lm.pipeline.estimates import estimated
+from micronet_lm.pipeline.runner import Tell
 from micronet_lm.pipeline.stages import MODELS
 from micronet_lm.report.paper_counts import paper_count
-from micronet_lm.report.stack import Layer
+from micronet_lm.report.stack import Layer, stack_svg
 from micronet_lm.report.tables import Column, Row, Table
 
 
@@ -51,6 +57,38 @@ class Reproduction:
                 found[stage.fingerprint] = stage
         return list(found.values())
 
+    def compared(self) -> list[Stage]:
+        """List the trainings whose models the cache figures compare: no cache, small, large."""
+        column = self.table.columns[-1]
+        presets = [row.recipe(column, self.scale) for row in self.table.rows if row.compared]
+        return [self.stages(preset)[MODELS[0]] for preset in presets if preset]
+
+    def estimate(self, targets: Sequence[Stage], tell: Tell) -> list[dict[str, Any]]:
+        """Estimate every stage that is still missing, each by a recipe that asks for it."""
+        costs: dict[str, Costs] = {}
+        facts = None
+        for preset in self.recipes():
+            recipes, stages = take_apart(preset, self.overrides), self.stages(preset)
+            if facts is None:
+                place = self._site.folder(stages["corpus"])
+                facts = corpus_size(recipes.corpus, place, self._sources.corpus)
+            for stage in stages.values():
+                costs.setdefault(stage.fingerprint, Costs(recipes, facts))
+        rows = []
+        for planned in plan(self._site, targets):
+            rows += estimated(self._site, [planned], costs[planned.stage.fingerprint], tell)
+        return rows
+
+    def write(self, out: Path) -> None:
+        """Keep the table beside what it was made from; the pipeline is a figure as well."""
+        from micronet_lm.report.table_text import markdown
+
+        if self.table.name == "pipeline":
+            write_text(out / "figures" / "pipeline.svg", stack_svg(self.stacks()))
+        stem = out / "tables" / self.table.name
+        write_text(stem.with_suffix(".md"), markdown(self))
+        write_text(stem.with_suffix(".json"), json.dumps(self.as_json(), indent=1) + "\n")
+
     def recipes(self) -> list[str]:
         """List the presets that the table's own numbers come from."""
         names = (row.recipe(column, self.scale) for row, column in self._cells() if column.measured)
@@ -87,14 +125,14 @@ class Reproduction:
     def stacks(self) -> list[tuple[str, list[Layer]]]:
         """The rows of the pipeline figure with our own numbers, as two stacks."""
         keys = {"validation": "validation_perplexity"}
-        titles, stacks = ("Without compression", "With compression"), list[list[Layer]]()
+        stacks: list[tuple[str, list[Layer]]] = []
         for row in self.table.rows:
-            if row.stage == "teacher" or not stacks:
-                stacks.append([])
+            if row.stack is not None:
+                stacks.append((row.stack, []))
             values = {keys.get(k, k): cell.measured for k, cell in self.cells(row).items()}
-            leads = row.stage != "teacher"
-            stacks[-1].append(Layer(label=row.label, kind=row.kind, values=values, leads=leads))
-        return list(zip(titles, stacks, strict=True))
+            leads = row.stage in MODELS
+            stacks[-1][1].append(Layer(label=row.label, kind=row.kind, values=values, leads=leads))
+        return stacks
 
     def _cells(self) -> Iterator[tuple[Row, Column]]:
         for row in self.table.rows:

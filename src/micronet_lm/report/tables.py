@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 
@@ -12,6 +12,12 @@ from micronet_lm.errors import UsageError
 
 SCALES = ("paper", "wikitext-2", "demo")
 """In the order in which the data file lists recipes."""
+
+CACHE_FIGURES: dict[str, Literal["tokens", "gaps"]] = {
+    "cache-tokens": "tokens",
+    "cache-gaps": "gaps",
+}
+"""The figures of section 5.2, and what they sort tokens by."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +45,10 @@ class Row:
     """The stage that the row is about, where the recipe has more."""
     kind: str = ""
     """Colour of the pipeline figure."""
+    stack: str | None = None
+    """Title of the stack of the pipeline figure that begins with this row."""
+    compared: bool = False
+    """Whether the cache figures compare this row's model."""
 
     def recipe(self, column: Column, scale: str) -> str | None:
         """The preset that a cell's number comes from."""
@@ -90,6 +100,8 @@ def _row(entry: Mapping[str, Any], columns: tuple[Column, ...]) -> Row:
         recipes=recipes,
         stage=entry.get("stage"),
         kind=entry.get("kind", ""),
+        stack=entry.get("stack"),
+        compared=entry.get("compared", False),
     )
 
 

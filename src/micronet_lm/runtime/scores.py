@@ -27,6 +27,11 @@ class Scores(list[Scored]):
     """The scored tokens of a text, with what they amount to."""
 
     @property
+    def tokens(self) -> int:
+        """The number of tokens."""
+        return len(self)
+
+    @property
     def log_probability(self) -> float:
         """The sum over all tokens."""
         return math.fsum(score for _, score in self)

@@ -10,7 +10,6 @@ docs/arithmetic.md fixes the result, otherwise within `TOLERANCE`.
 """
 
 import json
-import signal
 import subprocess
 import sys
 import time
@@ -25,6 +24,7 @@ from micronet_lm.artifact import write_packed
 from micronet_lm.artifact.random_model import Choice, random_model
 from micronet_lm.config import CODE_PLACES, TEXT_PLACES, ModelConfig, Place
 from micronet_lm.errors import MicronetError
+from micronet_lm.machine import signal_name
 from micronet_lm.runtime.engine import Engine, Floats, Session
 from micronet_lm.runtime.engines import has_native
 from micronet_lm.runtime.native import NativeEngine, NativeSession, kernel_sets
@@ -87,20 +87,13 @@ def _ask_child(name: str, timeout: float) -> tuple[bool, str]:
     except OSError as error:
         return False, f"the process to check the {name} kernels did not start: {error}"
     if done.returncode < 0:
-        return False, f"the {name} kernels were ended by {_signal_name(-done.returncode)}"
+        return False, f"the {name} kernels were ended by {signal_name(-done.returncode)}"
     try:
         verdict = json.loads(done.stdout)
         return bool(verdict["ok"]), str(verdict["detail"])
     except (ValueError, TypeError, KeyError):
         last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
         return False, f"the check of the {name} kernels gave no verdict: {last}"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:  # a real-time signal has no name
-        return f"signal {number}"
 
 
 @dataclass(frozen=True, kw_only=True)

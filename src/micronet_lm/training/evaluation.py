@@ -6,22 +6,24 @@ the speed.
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from micronet_lm.config import ModelConfig
+from micronet_lm.config import ModelConfig, Recipe, merge_recipe
 from micronet_lm.errors import CorpusError
 from micronet_lm.evaluation import BinLoss, Evaluation, perplexity
-from micronet_lm.model import LanguageModel, Memory
+from micronet_lm.model import Cache, LanguageModel, Memory
 
 __all__ = [
     "CHUNK",
     "BinLoss",
     "Evaluation",
+    "change_cache",
     "check_ids",
     "evaluate",
     "hidden_states",
@@ -64,6 +66,15 @@ def token_losses(
         log_probability = model.log_probability(states, following, memory)
         memory = model.remember(memory, states, following)
         yield -log_probability[0].cpu(), words.cpu()
+
+
+def change_cache(model: LanguageModel, recipe: Recipe, changes: Mapping[str, Any]) -> None:
+    """Give a model of a recipe another cache; what `changes` leave out stays as it was learned."""
+    learned = {}
+    if model.cache is not None:
+        learned = {"cache.theta": model.cache.theta.item(), "cache.lam": model.cache.lam.item()}
+    config = merge_recipe(recipe, {**learned, **changes}).cache
+    model.cache = None if config is None else Cache(config)
 
 
 def evaluate(

@@ -1,12 +1,13 @@
 """Ctrl-C and SIGTERM end a run after the step in hand, not in the middle of it."""
 
-import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+from micronet_lm.machine import leads
 
 
 class Interruption:
@@ -19,7 +20,7 @@ class Interruption:
         if self.requested:  # asked twice: do not make the user wait for the step
             raise KeyboardInterrupt
         self.requested = True
-        if os.environ.get("RANK", "0") == "0":
+        if leads():
             sys.stderr.write("\nStopping after this step; once more to stop at once, unsaved.\n")
 
 

@@ -1,10 +1,12 @@
 """What stands between a recipe and its training: the corpus, and what the corpus tells."""
 
+import time
 from pathlib import Path
 
 from micronet_lm.config import CorpusConfig, Recipe, merge_recipe
 from micronet_lm.corpus import Corpus, build_corpus
 from micronet_lm.errors import ConfigError, RunError
+from micronet_lm.machine import leads
 
 
 def is_built(place: Path) -> bool:
@@ -22,6 +24,15 @@ def make_corpus(config: CorpusConfig, place: Path, from_path: Path | None = None
         min_count=config.min_count,
         max_vocabulary=config.max_vocabulary,
     )
+
+
+def prepared_corpus(config: CorpusConfig, place: Path, from_path: Path | None = None) -> Corpus:
+    """Open a run's own corpus; the leading process builds it if it is missing, others wait."""
+    if not is_built(place) and leads():
+        return make_corpus(config, place, from_path)
+    while not is_built(place):
+        time.sleep(0.2)
+    return open_corpus(config, place)
 
 
 def open_corpus(config: CorpusConfig, place: Path) -> Corpus:

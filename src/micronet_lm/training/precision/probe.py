@@ -20,6 +20,7 @@ from typing import Any
 import torch
 
 from micronet_lm.config import ModelConfig
+from micronet_lm.machine import signal_name
 from micronet_lm.model import LanguageModel
 from micronet_lm.training.precision.verdict import AS_IS, HUNG, ISA_VARIABLE
 
@@ -88,7 +89,7 @@ def _ending(status: int, *, late: bool, seconds: float) -> str | None:
     if late:
         return f"{HUNG} {seconds:g} s"
     if status < 0:
-        return signal.Signals(-status).name
+        return signal_name(-status)
     return f"exit code {status}" if status else None
 
 
