@@ -280,7 +280,7 @@ def test_mistakes(
             2,
             "each of which must be a whole number, got 'x'",
         ),
-        (["quantize", here, "--out", out, "--sweep", "9", "--methods", "magic"], 2, "no magic"),
+        (["quantize", here, "--out", out, "--sweep", "9", "--methods", "magic"], 2, "got magic"),
         (["quantize", here, "--out", out, "--sweep", "9", "--tokens", "0"], 2, "at least 1 token"),
         *(
             (
