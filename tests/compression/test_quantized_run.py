@@ -280,8 +280,8 @@ def test_mistakes(
             2,
             "each of which must be a whole number, got 'x'",
         ),
-        (["quantize", here, "--out", out, "--sweep", "9", "--methods", "magic"], 2, "no magic"),
-        (["quantize", here, "--out", out, "--sweep", "9", "--tokens", "0"], 2, "at least 1 token"),
+        (["quantize", here, "--out", out, "--sweep", "9", "--methods", "magic"], 2, "got magic"),
+        (["quantize", here, "--out", out, "--sweep", "9", "--tokens", "0"], 2, "--tokens must be at least 1, got 0"),
         *(
             (
                 ["quantize", here, "--out", out, "--sweep", "9", *words],

@@ -114,7 +114,7 @@ def _add_compression(parser: Parser) -> None:
         default="code",
     )
     tables, scales = ["quantized", "full"], ["tensor", "row"]
-    parsers.add_choice(parser, "--embeddings", tables, "with --bits: width of the tables")
+    parsers.add_choice(parser, "--embeddings", tables, "with --bits: the embedding tables")
     parsers.add_choice(parser, "--scales", scales, "with --bits: one scale per matrix or per row")
 
 
@@ -135,6 +135,7 @@ def _run(arguments: Arguments) -> int:
     rules = choose_rules(arguments.rules, adds=arguments.adds, freebie=arguments.freebie)
     if arguments.plot:
         check_form(arguments.plot)
+    target = _target(arguments)
     if arguments.bits is None:
         parsers.refuse(
             arguments, "says how to quantize; say also to how many --bits", *_PLANNED[2:]
@@ -146,7 +147,7 @@ def _run(arguments: Arguments) -> int:
         embeddings=arguments.embeddings != "full",
         scale_a_row=arguments.scales == "row",
     )
-    account = count(carry_out(plan, _target(arguments)), rules)
+    account = count(carry_out(plan, target), rules)
     if arguments.plot:
         plot(account, arguments.plot)
     return print_report(

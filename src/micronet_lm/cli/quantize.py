@@ -143,9 +143,7 @@ def _sweep(arguments: Arguments) -> int:
 
     methods = list(arguments.methods)
     if unknown := [method for method in methods if method not in METHODS]:
-        raise UsageError(
-            f"--methods must be some of {', '.join(METHODS)}, got {unknown[0]}; leave it out"
-        )
+        raise UsageError(f"--methods must be some of {', '.join(METHODS)}, got {unknown[0]}")
     parsers.refuse(
         arguments,
         "is for one run: --sweep names the widths, and --methods whether scales are learned; "
