@@ -304,7 +304,7 @@ def test_mistakes_are_one_sentence(
     for words, code, sentence in (
         (("run",), 2, "required: RECIPE"),
         (("run", "dmo", "--out", out), 2, "did you mean 'demo'?"),
-        (("run", whole, "--out", out, "--until", "end"), 2, "the recipe's stages are corpus, "),
+        (("run", whole, "--out", out, "--until", "end"), 2, "--until must be one of corpus, "),
         (("run", whole, "--out", out, "--take", "teacher"), 2, "must be STAGE=RUN"),
         (("run", whole, "--out", out, "--take", "corpus=x"), 2, "no such stage trains here"),
         (("run", teacher, "--out", out, "--teacher.train.steps", "3"), 2, "has no teacher"),
