@@ -156,8 +156,12 @@ def test_predict_tells_words_and_probabilities(
 def test_generate_writes_on(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["generate", "word1 word2", "-m", str(model), "-n", "6", "--seed", "2"]
     told = report([*words, "--json"], capsys)
-    assert len(told["words"]) == 6
-    assert told["text"].startswith("word1 word2")
+    assert len(told["pieces"]) == 6
+    assert told["text"] == "word1 word2" + "".join(told["pieces"])
+    assert "<unk>" not in told["text"]
+    tokens = report([*words, "--special", "--json"], capsys)["pieces"]
+    assert all(token.startswith(" ") and not token[1:].isspace() for token in tokens)
+    assert said([*words[:1], "word1", "word2", *words[2:]], capsys) == told["text"] + "\n"
     assert said(words, capsys) == told["text"] + "\n"
     cold = ["--temperature", "0", "--json"]
     assert report([*words, *cold], capsys) == report([*words, *cold], capsys)
@@ -204,7 +208,7 @@ def test_unknown_words_are_told(
     wanted = int((corpus.split("valid")[1:] == corpus.vocabulary.words.index("<unk>")).sum())
     assert split["unknown"] == wanted
     for words in (["score", "{}", *m], ["evaluate", str(model), "--text", "{}"]):
-        assert "3 of these tokens (50.0%) are <unk>" in said(
+        assert "3 of these tokens (50.0 %) are <unk>" in said(
             [word.format(text) for word in words], capsys
         )
         assert "<unk>" not in said([word.format(plain) for word in words], capsys)
@@ -216,7 +220,38 @@ def test_unknown_words_are_told(
         assert heard.err.endswith("read as <unk>: 'rare', 'seldom', 'odd'\n")
         assert heard.err.count("\n") == 1
         assert main([verb, "word1 word2", *m]) == 0
-        assert capsys.readouterr().err == ""
+        assert capsys.readouterr().err == f"model: tiny, 99 words ({model})\n"
+    long = "x" * 100
+    assert main(["predict", long, *m, "--json"]) == 0
+    assert f"<unk>: '{'x' * 29}…'" in capsys.readouterr().err
+
+
+def test_standard_input_and_words_without_quotes(
+    model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    m = ["-m", str(model), "--json"]
+    expected = report(["predict", "word1 word2", *m], capsys)
+    assert report(["predict", "word1", "word2", *m], capsys) == expected
+    for typed in (b"word1 word2", b"\xef\xbb\xbfword1 word2 "):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(typed)))
+        assert report(["predict", "-", *m], capsys)["words"] == expected["words"]
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"word1 word2")))
+    assert report(["generate", "-", "-n", "3", *m], capsys)["prompt"] == "word1 word2"
+
+
+def test_line_ends_of_every_system_score_alike(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = tmp_path / "text.txt"
+    scores = []
+    for data in (b"word1 word2\nword3\n", b"\xef\xbb\xbfword1 word2\r\nword3\r\n"):
+        text.write_bytes(data)
+        for words in (["score"], ["score", "--lines"], ["evaluate", str(model), "--text"]):
+            options = [] if words[0] == "evaluate" else ["-m", str(model)]
+            scores.append(report([*words, str(text), *options, "--json"], capsys))
+    for one, other in zip(scores[:3], scores[3:], strict=True):
+        assert one["perplexity"] == other["perplexity"]
+        assert one["tokens"] == other["tokens"]
 
 
 def test_lines_end_where_the_tokenizers_end_them(
@@ -279,7 +314,7 @@ def test_mistakes_are_one_sentence(
         (["predict", "x", "-m", "missing.safetensors"], 1, "there is no file"),
         (["predict", "x", "-m", str(cut)], 1, "cut"),
         (["predict", "x", "-m", str(other)], 1, "cannot be used"),
-        (["predict", "x", "-m", str(run)], 1, "folder"),
+        (["predict", "x", "-m", str(run)], 1, "holds no packed model"),
         (["predict", "x", "-k", "0", *m], 2, "-k must be at least 1, got 0"),
         (["predict", "x", "--engine", "gpu", *m], 2, "gpu"),
         (["generate", "x", "--top-p", "0", *m], 2, "--top-p must be in (0, 1], got 0"),

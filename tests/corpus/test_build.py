@@ -258,7 +258,7 @@ def test_the_manifest_tells_how_it_was_made(small: Corpus, text_file: Path) -> N
     record = json.loads((small.path / "manifest.json").read_text())
     assert record["source"] == str(text_file)
     assert (record["tokenizer"], record["min_count"], record["split"]) == (
-        "word",
+        "word-2",
         1,
         [0.9, 0.05, 0.05],
     )

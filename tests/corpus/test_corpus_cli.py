@@ -64,7 +64,7 @@ def test_options_reach_the_builder(text: str, tmp_path: Path) -> None:
         run("build", text, "--out", out)
     run("build", text, "--out", out, "--min-count", "5", "--max-vocabulary", "6", "--force")
     manifest = Corpus.open(out).manifest
-    assert (manifest.tokenizer, manifest.min_count, manifest.max_vocabulary) == ("word", 5, 6)
+    assert (manifest.tokenizer, manifest.min_count, manifest.max_vocabulary) == ("word-2", 5, 6)
     with pytest.raises(CorpusError, match="no file or folder"):
         run("build", "wikitext-2", "--from", str(tmp_path / "x"), "--out", str(tmp_path / "d"))
 

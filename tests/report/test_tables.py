@@ -10,10 +10,13 @@ from tests.support.recipes import TINY, as_words
 from micronet_lm.cli.main import main
 from micronet_lm.config import load_recipe, preset_names
 from micronet_lm.corpus import Corpus
+from micronet_lm.errors import ConfigError
 from micronet_lm.pipeline import Workspace, stages_of, take_apart
+from micronet_lm.report import tables
 from micronet_lm.report.paper_counts import paper_count
+from micronet_lm.report.quantities import shown
 from micronet_lm.report.reproduction import Reproduction
-from micronet_lm.report.tables import SCALES, Column, Row, load_table, table_names
+from micronet_lm.report.tables import CACHE_FIGURES, SCALES, Column, Row, load_table, table_names
 
 TABLES = ("micronet", "compression", "sota", "context", "cache", "hebbian", "cache-search")
 
@@ -38,6 +41,27 @@ def computed() -> list[tuple[str, Row, Column]]:
 
 def test_all_tables_are_there() -> None:
     assert set(table_names()) == {*TABLES, "pipeline"}
+
+
+def test_every_table_can_be_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["reproduce", "--help"])
+    told = capsys.readouterr().out
+    assert all(name in told for name in table_names())
+    assert main(["reproduce", "no-such-table"]) == 2
+    said = capsys.readouterr().err
+    assert all(name in said for name in (*table_names(), *CACHE_FIGURES))
+
+
+def test_mistakes_in_the_tables_data_are_refused() -> None:
+    columns = (Column(key="test", title="test", measured="quantize.test_perplexity"),)
+    with pytest.raises(ConfigError, match="row 'x' has the unknown key 'recipies'"):
+        tables._row({"label": "x", "printed": {}, "recipies": []}, columns)
+
+
+def test_shares_are_shown_as_such() -> None:
+    assert shown("sparsity", 0.358) == "0.358"
+    assert shown("count", 3.0) == "3"
 
 
 @pytest.mark.parametrize("cell", computed(), ids=lambda c: f"{c[0]}, {c[1].label}, {c[2].key}")

@@ -15,6 +15,9 @@ from micronet_lm.runtime import engines
 PAGE = (Path(__file__).parents[2] / "docs" / "running.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.filterwarnings(
+    "ignore::micronet_lm.UnknownWordsWarning"
+)  # a random model knows no cat
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_python_runs(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -23,7 +26,7 @@ def test_the_python_runs(
     monkeypatch.setattr(engines, "has_native", lambda: engine == "native")
     write_packed(Path("model.safetensors"), random_model(SMALL, CACHED))
     blocks = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, "running.md", "exec"), names)  # noqa: S102
@@ -31,7 +34,7 @@ def test_the_python_runs(
     assert lines[0] == "random 90"
     assert float(lines[1]) > 1
     assert lines[2].startswith("<unk> -")  # no cat is in this vocabulary
-    assert "Candidate(word='a" in lines[10]
+    assert "Candidate(word='a" in lines[12]
     assert lines[-1].split()[0] == "3"
 
 

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 
 from micronet_lm.cli import parsers
 from micronet_lm.cli.output import make_table, print_report
-from micronet_lm.cli.packed import open_model
+from micronet_lm.cli.packed import open_model, wanted_model
 from micronet_lm.cli.parsers import Arguments, Verbs
 from micronet_lm.runtime.benchmark import MOST, TEXT, measure_engine
 
@@ -39,9 +39,8 @@ def add(verbs: Verbs) -> None:
         "model",
         nargs="?",
         type=Path,
-        default=parsers.DEFAULT,
-        metavar="FILE",
-        help="a packed model",
+        metavar="MODEL",
+        help="packed file, folder of a run or pipeline, or 'demo'",
     )
     parsers.add_engine(parser)
     parsers.add_threads(parser)
@@ -59,7 +58,7 @@ def _run(arguments: Arguments) -> int:
     begin = time.perf_counter()
     engine = open_model(arguments.model, arguments.engine).engine
     report: dict[str, Any] = {
-        "file": str(arguments.model),
+        "file": str(wanted_model(arguments.model)),
         "engine": engine.name,
         "kernels": getattr(engine, "kernels", None),
         "threads": arguments.threads,

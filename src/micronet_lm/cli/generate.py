@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from itertools import chain
 
 from micronet_lm.cli.output import harmless, print_report
-from micronet_lm.cli.packed import open_model, text_of, warn_of_unknown_words
+from micronet_lm.cli.packed import open_model, tell_model, text_of, warn_of_unknown_words
 from micronet_lm.cli.parsers import (
     Arguments,
     Verbs,
@@ -82,6 +82,7 @@ def _run(arguments: Arguments) -> int:
         arguments.seed,
         arguments.special,
     )
+    tell_model(lm, arguments)
     if arguments.special:  # tokens stand apart
         pieces = (f" {token}" for token in pieces)
     if not arguments.json:

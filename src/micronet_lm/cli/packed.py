@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from micronet_lm.cli.output import harmless, tell
-from micronet_lm.cli.parsers import DEFAULT
+from micronet_lm.cli.parsers import DEFAULT, Arguments
 from micronet_lm.corpus.blocks import clean, without_mark
 from micronet_lm.errors import CorpusError
 
@@ -19,20 +19,30 @@ NAMED, LETTERS = 5, 30
 
 
 def open_model(model: Path | None, engine: str) -> "LM":
-    """Open a packed model and say which one: the answer depends on it."""
+    """Open a packed model; where none is named the one in this folder, or else the demo."""
     from micronet_lm.runtime.model import load
-    from micronet_lm.runtime.places import packed_file
     from micronet_lm.runtime.scores import UnknownWordsWarning
 
     warnings.simplefilter("ignore", UnknownWordsWarning)  # it is said in a sentence of its own
-    if model is None:
-        model = DEFAULT if DEFAULT.is_file() else Path("demo")
-    path = packed_file(model)
-    lm = load(path, engine)  # type: ignore[arg-type]  # argparse lets only these pass
-    ships = " that ships with the package" if path != model and not model.is_dir() else ""
+    return load(wanted_model(model), engine)  # type: ignore[arg-type]  # argparse lets only these pass
+
+
+def tell_model(lm: "LM", arguments: Arguments) -> None:
+    """Say which model gives the answer, unless a program reads it."""
+    from micronet_lm.runtime.places import packed_file
+
+    wanted = wanted_model(arguments.model)
+    path = packed_file(wanted)
+    ships = path != wanted and not wanted.is_dir()
     name = harmless(str(lm.card.get("name") or "unnamed"))
-    tell(f"model: {name}{ships}, {len(lm.vocabulary):,} words" + ("" if ships else f" ({path})"))
-    return lm
+    if not arguments.json:
+        where = "ships with the package" if ships else str(path)
+        tell(f"model: {name}, {len(lm.vocabulary):,} words ({where})")
+
+
+def wanted_model(model: Path | None) -> Path:
+    """Return the model that was named, or else the one in this folder, or else the demo."""
+    return model or (DEFAULT if DEFAULT.is_file() else Path("demo"))
 
 
 def text_of(words: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from micronet_lm.cli.output import harmless, make_table, print_report
-from micronet_lm.cli.packed import open_model, text_of, warn_of_unknown_words
+from micronet_lm.cli.packed import open_model, tell_model, text_of, warn_of_unknown_words
 from micronet_lm.cli.parsers import (
     Arguments,
     Verbs,
@@ -53,6 +53,7 @@ def _run(arguments: Arguments) -> int:
         found = lm.top_k(text, arguments.k, arguments.special)
     else:
         found = lm.complete(text, arguments.prefix, arguments.k, arguments.special)
+    tell_model(lm, arguments)
     words = [{"word": word, "probability": chance} for word, chance in found]
     report = {"text": text, "prefix": arguments.prefix, "words": words}
     return print_report(report, _shown(found, arguments.prefix), as_json=arguments.json)

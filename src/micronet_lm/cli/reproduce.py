@@ -13,15 +13,14 @@ from micronet_lm.cli.output import make_table, print_report, tell
 from micronet_lm.cli.parsers import Arguments, Verbs
 from micronet_lm.cli.run_tables import plan_shown
 from micronet_lm.errors import UsageError
-from micronet_lm.report.tables import CACHE_FIGURES, SCALES
+from micronet_lm.report.tables import CACHE_FIGURES, SCALES, table_names
 
 if TYPE_CHECKING:
     from micronet_lm.report.reproduction import Reproduction
 
-TABLES = ("micronet", "compression", "sota", "context", "cache", "hebbian", "cache-search")
-"""The tables, besides the figure `pipeline`, which is one too."""
+_TABLES = ", ".join(name for name in table_names() if name != "pipeline")
 
-_EXAMPLE = """examples:
+_EXAMPLE = f"""examples:
   micronet reproduce context --scale wikitext-2 --from data/wikitext-2.zip
   micronet reproduce compression --scale wikitext-2 --corpus data/wikitext-2 --dry-run
   micronet reproduce hebbian --scale demo
@@ -29,7 +28,7 @@ _EXAMPLE = """examples:
   micronet reproduce pipeline --scale demo
   micronet reproduce cache-gaps runs/small runs/cache-1000 runs/cache --out figures
 
-tables   micronet, compression, sota, context, cache, hebbian, cache-search
+tables   {_TABLES}
 figures  pipeline      every stage's parameters, operations, perplexity and time
          cache-tokens  where the loss differs between runs, by a word's rank in frequency
          cache-gaps    the same by the distance to the word's previous occurrence (section 5.2)
@@ -55,7 +54,7 @@ def add(verbs: Verbs) -> None:
         usage="micronet reproduce TABLE|FIGURE [RUN ...] [--scale SCALE] [options]",
         keys=True,
     )
-    choices = [*TABLES, "pipeline", *CACHE_FIGURES]
+    choices = [*table_names(), *CACHE_FIGURES]
     parser.add_argument("what", choices=choices, metavar="TABLE|FIGURE", help="see below")
     parser.add_argument("runs", type=Path, nargs="*", metavar="RUN", help="for cache figures")
     parsers.add_choice(

@@ -5,7 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from micronet_lm.cli.output import harmless, print_report
-from micronet_lm.cli.packed import open_model, read_text, unknown_sentence, unknown_share
+from micronet_lm.cli.packed import (
+    open_model,
+    read_text,
+    tell_model,
+    unknown_sentence,
+    unknown_share,
+)
 from micronet_lm.cli.parsers import Arguments, Verbs, add_model, add_threads, add_verb
 from micronet_lm.errors import CorpusError
 from micronet_lm.evaluation import perplexity
@@ -56,6 +62,7 @@ def _run(arguments: Arguments) -> int:
         shown = [f"{score:.4f}\t{harmless(word)}" for word, score in scored]
         tokens = [{"word": word, "log_probability": score} for word, score in scored]
         report = {**_summary(scored), "scores": tokens}
+    tell_model(lm, arguments)
     return print_report(report, [*shown, *_sentences(report)], as_json=arguments.json)
 
 

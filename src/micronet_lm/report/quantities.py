@@ -11,6 +11,8 @@ def shown(kind: str, value: float) -> str:
         return duration(value)
     if "perplexity" in kind:
         return f"{value:,.2f}"
+    if abs(value) < 10 and value % 1:
+        return f"{value:.3g}"  # a share, such as a sparsity
     if value < 1e5:
         return f"{value:,.0f}"
     return f"{value / 1e6:,.2f}M" if value < 1e8 else f"{value / 1e6:,.0f}M"

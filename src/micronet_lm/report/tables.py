@@ -1,14 +1,13 @@
 """The paper's tables: what they print, and which recipes make our own numbers."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any, Literal
 
-import yaml
-
-from micronet_lm.errors import UsageError
+from micronet_lm.errors import ConfigError, UsageError
 
 SCALES = ("paper", "wikitext-2", "demo")
 """In the order in which the data file lists recipes."""
@@ -69,8 +68,8 @@ class Table:
 
 @cache
 def table_names() -> tuple[str, ...]:
-    """Names of all tables, and of the figure that is one."""
-    return tuple(_data())
+    """Names of all tables, and of the figure that is one; quick, because --help lists them."""
+    return tuple(re.findall(r"^([\w-]+):$", _text(), flags=re.MULTILINE))
 
 
 def load_table(name: str) -> Table:
@@ -88,7 +87,16 @@ def load_table(name: str) -> Table:
     )
 
 
+_ROW_KEYS = frozenset({"label", "printed", "recipes", "stage", "kind", "stack", "compared"})
+
+
 def _row(entry: Mapping[str, Any], columns: tuple[Column, ...]) -> Row:
+    unknown = entry.keys() - _ROW_KEYS - {column.key for column in columns}
+    if unknown:
+        raise ConfigError(
+            f"paper.yaml: row {entry.get('label')!r} has the unknown key {min(unknown)!r}: choose "
+            f"from {', '.join(sorted(_ROW_KEYS))} and the columns"
+        )
     recipes = {}
     for column in columns:
         names = entry.get(column.key, entry.get("recipes"))
@@ -107,6 +115,12 @@ def _row(entry: Mapping[str, Any], columns: tuple[Column, ...]) -> Row:
 
 @cache
 def _data() -> dict[str, Any]:
-    file = resources.files("micronet_lm") / "report" / "paper.yaml"
-    tree: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
+    import yaml
+
+    tree: dict[str, Any] = yaml.safe_load(_text())
     return tree
+
+
+def _text() -> str:
+    file = resources.files("micronet_lm") / "report" / "paper.yaml"
+    return file.read_text(encoding="utf-8")
