@@ -10,7 +10,7 @@ __all__ = ["LM", "State", "__version__", "load"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import the face for running models when it is first asked for: `--help` stays quick."""
+    """Import the API for running models on first use, so that `--help` stays quick."""
     if name in {"LM", "State", "load"}:
         from micronet_lm.runtime import model
 

@@ -1,4 +1,4 @@
-"""The paper's tables: what they print, and which recipes make our own numbers."""
+"""The paper's tables: their printed numbers, and the recipes of our own."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ import yaml
 from micronet_lm.errors import UsageError
 
 SCALES = ("paper", "wikitext-2", "demo")
-"""In the order in which the data file lists recipes."""
+"""Scales in the order in which the data file lists recipes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,9 +21,9 @@ class Column:
     key: str
     title: str
     computed: str | None = None
-    """What is counted from the paper's recipe, without training."""
+    """Quantity counted from the paper's recipe, without training."""
     measured: str | None = None
-    """Where our own number is: `stage.key`, or `key` of the row's stage."""
+    """Key of our own number: `stage.key`, or `key` of the row's stage."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,14 +34,14 @@ class Row:
     printed: Mapping[str, str]
     """The paper's text, by column."""
     recipes: Mapping[str, Mapping[str, str]]
-    """Preset by column and scale; a column that is not there has none."""
+    """Preset by column and scale; a missing column has none."""
     stage: str | None = None
-    """The stage that the row is about, where the recipe has more."""
+    """The row's stage, if the recipe has several."""
     kind: str = ""
     """Colour of the pipeline figure."""
 
     def recipe(self, column: Column, scale: str) -> str | None:
-        """The preset that a cell's number comes from."""
+        """Return the preset of a cell's number."""
         return self.recipes.get(column.key, {}).get(scale)
 
 
@@ -52,21 +52,21 @@ class Table:
     name: str
     title: str
     source: str
-    """Where in the paper it is."""
+    """Its place in the paper."""
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
 
 
 @cache
 def table_names() -> tuple[str, ...]:
-    """Names of all tables, and of the figure that is one."""
+    """Return the names of all tables, and of the figure with numbers."""
     return tuple(_data())
 
 
 def load_table(name: str) -> Table:
-    """Give a table by its name."""
+    """Return a table by its name."""
     if name not in table_names():
-        raise UsageError(f"there is no table '{name}'; choose from {', '.join(table_names())}")
+        raise UsageError(f"there is no table '{name}': choose one of {', '.join(table_names())}")
     tree = _data()[name]
     columns = tuple(Column(**entry) for entry in tree["columns"])
     return Table(
