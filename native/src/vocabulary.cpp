@@ -70,7 +70,7 @@ void Vocabulary::index() {
       const int32_t id = from + i;
       const uint64_t slot = slot_of(word(id), hashes[i], probes);
       if (probes < 0)
-        fail(MN_ERROR_FORMAT, "the vocabulary's words collide as no real ones do; it is damaged");
+        fail(MN_ERROR_FORMAT, "the vocabulary's words have too many hash collisions; it is damaged");
       if (table_[int64_t(slot)])
         fail(MN_ERROR_FORMAT, "words %d and %d of the vocabulary are the same; pack the model again",
              int(uint32_t(table_[int64_t(slot)])) - 1, id);
