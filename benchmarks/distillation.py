@@ -36,7 +36,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--preset", default="paper/student")
     parser.add_argument("--batch", type=int, default=4)
-    parser.add_argument("--labels", type=int, default=30, help="labels a token")
+    parser.add_argument("--labels", type=int, default=30, help="labels per token")
     parser.add_argument("--rounds", type=int, default=5, help="timed rounds of each")
     parser.add_argument("--precision", choices=["float32", "bfloat16"], nargs="*")
     parser.add_argument("--cache", type=int, default=2000, help="size of the cache in its rounds")

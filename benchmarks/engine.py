@@ -283,7 +283,7 @@ def onnx_step(graph: Path, model: LanguageModel) -> Callable[[list[int]], None]:
 
 
 def reading(size: int, copies: int, *, large_pages: bool = False) -> Callable[[list[int]], None]:
-    """Read `size` bytes once a step, as fast as the C library can look for a byte, by turns."""
+    """Read `size` bytes once per step, as fast as the C library can search for a byte."""
 
     def memory() -> ctypes.Array[ctypes.c_char]:
         pages = mmap.mmap(-1, size)
@@ -366,7 +366,7 @@ def show(result: dict[str, Any]) -> None:
     """Print one file's results."""
     print(f"\n{result['bits']} bits, {result['file_bytes']:,} bytes, kernels {result['kernels']}")
     for name, value in result["microseconds"].items():
-        print(f"  {name:<38}{value:>12,.1f} µs a token")
+        print(f"  {name:<38}{value:>12,.1f} µs per token")
     for name, value in result["ratios"].items():
         print(f"  {name}: {value}")
     print(f"  open: {result['open']}")

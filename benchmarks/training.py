@@ -46,7 +46,7 @@ PIECE = 4 << 20
 
 @dataclass(frozen=True)
 class Product:
-    """(groups, rows, inner) × (groups, inner, columns), so many times a step."""
+    """(groups, rows, inner) × (groups, inner, columns), `times` per step."""
 
     what: str
     groups: int
