@@ -221,7 +221,7 @@ def test_mistakes(
             "holds a trained run: choose another --out",
         ),
         (["prune", "--resume", here], 2, "has no section prune"),
-        (["prune", here, "--out", out, "--prune.steps", "99"], 2, "prune.steps must not exceed"),
+        (["prune", here, "--out", out, "--prune.steps", "99"], 2, "train.steps, got 99"),
         (["sensitivity", here, "--grid", "0.1,x"], 2, "must be numbers with commas"),
         (["sensitivity", here, "--grid", "0,1.2"], 2, "must hold sparsities above 0 and up to 1"),
         (["sensitivity", here, "--tokens", "400"], 1, "belongs to an analysis with other tokens"),

@@ -269,7 +269,7 @@ def test_a_recipe_must_ask_for_the_labels_there_are(folder: Path) -> None:
     labels.check_recipe(DistillConfig(top_k=3))
     for config, said in (
         (DistillConfig(top_k=9), "are the top 8 words, but the recipe needs the top 9"),
-        (DistillConfig(method="sampled", samples=8), "asks for the 8 sampled"),
+        (DistillConfig(method="sampled", samples=8), "the recipe needs the 8 sampled"),
     ):
         with pytest.raises(LabelsError, match=said):
             labels.check_recipe(config)
