@@ -1,4 +1,4 @@
-// The C border: no exception crosses it.
+// The C API: no exception leaves it.
 #include <cstdio>
 #include <memory>
 #include <new>
@@ -23,7 +23,7 @@ namespace {
 
 using namespace micronet;
 
-// Runs `body` and turns what it throws into a status and a sentence.
+// Runs `body` and turns exceptions into a status and a message.
 template <class Body>
 mn_status guarded(mn_error* error, Body body) noexcept {
   mn_error local;

@@ -30,7 +30,7 @@ uint64_t hash_word(std::string_view word) {
 }  // namespace
 
 Vocabulary::Vocabulary(Bytes text, int64_t count) : text_(text), count_(int32_t(count)) {
-  // A word takes at least two bytes, so a lie about the count cannot ask for much memory.
+  // A word takes at least two bytes, so a false count cannot use much memory.
   if (count > int64_t(text.size / 2) || text.size >= UINT32_MAX)
     fail(MN_ERROR_FORMAT, "the vocabulary of %lld words has %zu bytes of text; pack the model again",
          static_cast<long long>(count), text.size);
