@@ -1,4 +1,4 @@
-"""Stages in processes of their own: what ends them is told, and what is asked of them arrives."""
+"""Stages in child processes: signals that end them are reported, requests to stop arrive."""
 
 import signal
 import subprocess
@@ -97,7 +97,7 @@ def test_errors_of_a_stage_arrive_as_they_are(started: Start) -> None:
 def test_who_asks_the_parent_to_stop_asks_the_stage(
     started: Start, tmp_path: Path, number: signal.Signals
 ) -> None:
-    """It saves and says how to go on, and the run's bits are those of one without a stop."""
+    """It saves and says how to resume, and the run's bits equal those of one without a stop."""
     process = started(f"time.sleep(0.5); open({str(tmp_path / 'there')!r}, 'w'); time.sleep(1)")
     wait_for(tmp_path / "there")
     process.send_signal(number)
