@@ -1,6 +1,6 @@
-"""What a cache's ramp is worth: perplexity of short texts and of one long text, for several ramps.
+"""Measure the effect of a cache's ramp: perplexity of short texts and of one long text.
 
-A packed model's λ suits a cache that is full. Here the same model gets other ramps, and scores the
+A packed model's λ is chosen for a full cache. Here the same model gets other ramps, and scores the
 split once as one text and once as texts of a few tokens each, which begin with an empty cache.
 
     python benchmarks/cache_ramp.py model.safetensors --corpus data/wikitext-2
@@ -28,7 +28,9 @@ def main() -> None:
     parser.add_argument("--split", default="valid")
     parser.add_argument("--ramps", type=int, nargs="*", default=[0, 50, 100, 200, 500, 1000])
     parser.add_argument("--lengths", type=int, nargs="*", default=[10, 30, 100, 300, 1000])
-    parser.add_argument("--tokens", type=int, default=60_000, help="of the split, at most")
+    parser.add_argument(
+        "--tokens", type=int, default=60_000, help="largest number of tokens of the split"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
     ids = np.asarray(Corpus.open(arguments.corpus).split(arguments.split))[: arguments.tokens]
@@ -54,7 +56,7 @@ def main() -> None:
 
 
 def of_pieces(engine: NativeEngine, ids: NDArray[np.unsignedinteger], length: int) -> float:
-    """Perplexity of texts of so many tokens; the first of each is not predicted."""
+    """Return the perplexity of texts of `length` tokens; the first of each is not predicted."""
     texts = [ids[at : at + length] for at in range(0, len(ids) - 1, length)]
     texts = [text for text in texts if len(text) > 1]
     losses = np.concatenate(engine.score_batch(texts, threads=2))

@@ -1,4 +1,4 @@
-"""How long a cache search takes, in evaluations of the same run on the same split.
+"""Measure the time of a cache search, in evaluations of the same run on the same split.
 
 Each round times one evaluation with a cache of the given size, and one whole search: reading the
 split, then trying every theta and lambda. The ratio should stay below 5.

@@ -1,6 +1,6 @@
-"""How fast text becomes ids: WikiText-2's train split, repeated to 100 MB, through each tokenizer.
+"""Measure how fast each tokenizer converts WikiText-2's train split, repeated to 100 MB, to ids.
 
-Both passes of a build are measured, each tokenizer in a process of its own, together with the
+Both passes of a build are measured, each tokenizer in a separate process, together with the
 growth of the process's peak memory.
 
     python benchmarks/corpus.py [--from DIR] [--megabytes N] [--json]
@@ -91,9 +91,9 @@ def measure(text: str, name: str) -> dict[str, float]:
 
 
 def peak_memory() -> int:
-    """Give the most memory this process ever had, in bytes (Linux).
+    """Return the peak memory of this process in bytes (Linux).
 
-    Not `getrusage`: its peak begins with that of the parent process.
+    `getrusage` is not used, because its peak includes that of the parent process.
     """
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) * 1024

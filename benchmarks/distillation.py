@@ -1,8 +1,8 @@
-"""A distilled training step beside the plain one: same model, same batch, in alternating rounds.
+"""Compare a distilled training step with the plain one: same model and batch, alternating.
 
 The model is `paper/student` with WikiText-2's vocabulary. Labels are drawn without repetition with
 probabilities like Zipf's over all words, so that nearly every token has labels in every bin: more
-than a teacher's, which are mostly frequent words. A ratio of 1 would be distillation for nothing.
+than a teacher's, which are mostly frequent words. At a ratio of 1 distillation would be free.
 
     python benchmarks/distillation.py --json
 """
@@ -36,7 +36,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--preset", default="paper/student")
     parser.add_argument("--batch", type=int, default=4)
-    parser.add_argument("--labels", type=int, default=30, help="labels a token")
+    parser.add_argument("--labels", type=int, default=30, help="labels per token")
     parser.add_argument("--rounds", type=int, default=5, help="timed rounds of each")
     parser.add_argument("--precision", choices=["float32", "bfloat16"], nargs="*")
     parser.add_argument("--cache", type=int, default=2000, help="size of the cache in its rounds")
@@ -107,7 +107,7 @@ def measure(
 
 
 class DrawnLabels:
-    """Labels in memory that stand in for a folder of them."""
+    """Labels in memory instead of a folder."""
 
     def __init__(self, random: np.random.Generator, shape: Sequence[int], count: int) -> None:
         noise = random.gumbel(size=(1024, VOCABULARY)).astype(np.float32)
@@ -117,10 +117,10 @@ class DrawnLabels:
         self._labels = Labels(best[rows], weights.astype(np.float32))
 
     def check_recipe(self, config: DistillConfig) -> None:
-        """Have no objection."""
+        """Accept any recipe."""
 
     def windows(self, starts: Sequence[int], length: int, count: int) -> Labels:
-        """Return the labels of the one batch there is."""
+        """Return the labels of the only batch."""
         return self._labels
 
 

@@ -1,4 +1,4 @@
-"""Draw what was measured: learning curves, pruned runs, quantized runs. Measures nothing itself.
+"""Draw measurements: learning curves, pruned runs, quantized runs.
 
 python benchmarks/draw.py curves OUT.png NAME=RUN [NAME=RUN ...]
 python benchmarks/draw.py pruning OUT.png PRUNING.json
@@ -20,7 +20,7 @@ from matplotlib.ticker import ScalarFormatter
 from micronet_lm.training.metrics import read_metrics
 
 HIGHEST = 1.5
-"""Widths above so many times the unquantized perplexity are left out of the figure."""
+"""Widths above this multiple of the unquantized perplexity are left out of the figure."""
 
 
 def main() -> None:
@@ -51,7 +51,7 @@ def main() -> None:
 
 @contextmanager
 def figure(out: Path, title: str) -> Iterator[Axes]:
-    """Give axes with a grid and a title; write the file at the end."""
+    """Yield axes with a grid and a title; write the file at the end."""
     drawn, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
     axes.grid(visible=True, alpha=0.25)
     axes.set_title(title)
@@ -60,7 +60,7 @@ def figure(out: Path, title: str) -> Iterator[Axes]:
 
 
 def draw_curve(axes: Axes, name: str, lines: list[dict[str, Any]], colour: str) -> None:
-    """Validation perplexity with marks, training perplexity thin."""
+    """Draw validation perplexity with marks, training perplexity thin."""
     for kind, style in (("train", {"linewidth": 0.6, "alpha": 0.5}), ("valid", {"marker": "o"})):
         points = [(x["step"], x["perplexity"]) for x in lines if x["kind"] == kind]
         label = f"{name}: {points[-1][1]:.1f}" if kind == "valid" else None
@@ -77,7 +77,7 @@ def finish_curves(axes: Axes) -> None:
 
 
 def draw_pruning(axes: Axes, measured: dict[str, Any]) -> None:
-    """Validation perplexity over sparsity, one line for each way of pruning."""
+    """Draw validation perplexity over sparsity, one line per way of pruning."""
     dense = measured["dense"]["perplexity"]
     axes.axhline(dense, color="0.6", linewidth=1, label=f"before pruning: {dense:.2f}")
     for name, points in measured["lines"].items():
@@ -88,7 +88,7 @@ def draw_pruning(axes: Axes, measured: dict[str, Any]) -> None:
 
 
 def draw_widths(axes: Axes, measured: dict[str, Any]) -> None:
-    """Validation perplexity over storage, one line for each method, with the bits beside."""
+    """Draw validation perplexity over storage, one line per method, labelled with bits."""
     points: list[dict[str, Any]] = measured["points"]
     whole = next(point for point in points if point["method"] == "unquantized")
     axes.axhline(

@@ -1,16 +1,16 @@
-"""The native engine beside torch, ONNX Runtime and the memory's own speed: one run, one thread.
+"""Compare the native engine with torch, ONNX Runtime and the speed of memory, on one thread.
 
 A packed model of the paper's student (vocabulary 267,735, cache 3000, 36 % sparse, random weights)
 predicts word after word of a text whose words fall into the bins as those of WikiText-103's test
-split do, and follow Zipf's law within them. Timed is the step that ends with the log-probabilities
-of all words; all contenders take turns, and ratios are taken within each round, because machines
-are noisy. torch and ONNX Runtime compute with the same weights, turned back into fp32.
+split do, and follow Zipf's law within them. A step ends with the log-probabilities of all words;
+all contenders alternate, and ratios are taken within each round, because machines are noisy. torch
+and ONNX Runtime compute with the same weights, converted to fp32.
 
 `read` is the time to read as many bytes as the weights have, once: as fp32, int16 and int8, and in
-the bits that native holds them in. No engine that looks at every weight of a form can be faster.
+the bits that native holds them in. No engine that reads every weight in that form can be faster.
 Weights of a few megabytes stay in the processor's caches from step to step, if nothing else runs.
-So there are two pairs of times: `native` and `read` repeat themselves on the same bytes; `from
-memory` they take turns on so many copies that every step finds its weights in memory only.
+So there are two pairs of times: `native` and `read` use the same bytes in every step; `from memory`
+they alternate between so many copies that every step has its weights in memory only.
 
     python benchmarks/engine.py --json
 """
@@ -49,7 +49,7 @@ SPARSITY = 0.36
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--bits", type=int, nargs="*", default=[9, 8])
-    parser.add_argument("--steps", type=int, default=30, help="steps of each a round")
+    parser.add_argument("--steps", type=int, default=30, help="steps of each per round")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--kernels", default="auto", help="native kernels: auto, avx2, scalar …")
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
@@ -92,7 +92,7 @@ def measure(path: Path, bits: int, arguments: argparse.Namespace) -> dict[str, A
         contenders[name](steps[:3])
     for _ in range(arguments.rounds):
         for name, run in {**contenders, **reads}.items():
-            run(steps[:2])  # the one before it has left other things in the processor's caches
+            run(steps[:2])  # the previous contender has filled the processor's caches
             begin = time.perf_counter()
             run(steps)
             times[name].append((time.perf_counter() - begin) / len(steps))
@@ -147,11 +147,11 @@ def measure(path: Path, bits: int, arguments: argparse.Namespace) -> dict[str, A
 
 SIZES = {"fp32": 4, "int16": 2, "int8": 1}
 BEYOND_CACHES = 300_000_000
-"""Bytes that are read in turns: ten times what the caches of a large processor hold."""
+"""Bytes of all copies together: ten times the caches of a large processor."""
 
 
 def text(seed: int, count: int) -> NDArray[np.int64]:
-    """Words as frequent as in WikiText-103's test split by bin, and by Zipf's law within a bin."""
+    """Return random words: bins as in WikiText-103's test split, Zipf's law within a bin."""
     frequency = 1 / (np.arange(WORDS) + 3.0)
     words, cutoffs = PAPER_BINS
     for (first, last), tokens in zip(pairwise((0, *cutoffs, words)), PAPER_SHARES, strict=True):
@@ -162,7 +162,7 @@ def text(seed: int, count: int) -> NDArray[np.int64]:
 def step_contenders(
     path: Path, model: LanguageModel, arguments: argparse.Namespace
 ) -> Iterator[tuple[str, Any]]:
-    """Everything that can do a step, as functions of a list of words, with full caches."""
+    """Yield everything that can do a step, as functions of a list of words, with full caches."""
     engine = NativeEngine(path, kernels=arguments.kernels)
     warm = text(0, CACHE + 200)
 
@@ -201,7 +201,7 @@ def step_contenders(
             run = written_out(compiled, model)
             run([0, 1])
             yield "torch compiled", run
-        except Exception as error:  # whatever a compiler may lack here
+        except Exception as error:  # a compiler may fail in any way
             yield "compile_error", f"did not compile: {type(error).__name__}"
     else:
         yield "compile_error", "left out"
@@ -213,7 +213,7 @@ def step_contenders(
 
 
 def eager_model(model: LanguageModel) -> Callable[[list[int]], None]:
-    """The torch model as it is, one token at a time."""
+    """Return the unchanged torch model, one token at a time."""
     stream = Stream(model)
     state = StreamState(
         keys=tuple(k[None] for k in stream.keys),
@@ -234,7 +234,7 @@ def eager_model(model: LanguageModel) -> Callable[[list[int]], None]:
 
 
 def written_out(step: Callable[..., Any], model: LanguageModel) -> Callable[[list[int]], None]:
-    """The step as a fixed graph, in torch."""
+    """Return the step as a fixed graph, in torch."""
     stream = Stream(model)
 
     @torch.no_grad()
@@ -247,7 +247,7 @@ def written_out(step: Callable[..., Any], model: LanguageModel) -> Callable[[lis
 
 
 def dynamic_int8(graph: Path) -> Path:
-    """The graph with its matrices as 8-bit integers, activations quantized on the way."""
+    """Return the graph with 8-bit matrices and activations quantized at run time."""
     import onnx
     from onnxruntime.quantization import (
         QuantType,
@@ -263,7 +263,7 @@ def dynamic_int8(graph: Path) -> Path:
 
 
 def onnx_step(graph: Path, model: LanguageModel) -> Callable[[list[int]], None]:
-    """The exported step in ONNX Runtime."""
+    """Return the exported step in ONNX Runtime."""
     import onnxruntime
 
     onnxruntime.set_default_logger_severity(3)
@@ -283,7 +283,7 @@ def onnx_step(graph: Path, model: LanguageModel) -> Callable[[list[int]], None]:
 
 
 def reading(size: int, copies: int, *, large_pages: bool = False) -> Callable[[list[int]], None]:
-    """Read `size` bytes once a step, as fast as the C library can look for a byte, by turns."""
+    """Read `size` bytes once per step, as fast as the C library can search for a byte."""
 
     def memory() -> ctypes.Array[ctypes.c_char]:
         pages = mmap.mmap(-1, size)
@@ -305,7 +305,7 @@ def reading(size: int, copies: int, *, large_pages: bool = False) -> Callable[[l
 
 
 def opening(path: Path) -> dict[str, float]:
-    """Time to open the file, and how much memory a process has more once it is open and used."""
+    """Return the time to open the file, and the memory that opening and using it adds."""
     times = []
     for _ in range(7):
         begin = time.perf_counter()
@@ -353,12 +353,12 @@ def scoring(path: Path, model: LanguageModel, count: int) -> dict[str, Any]:
 
 
 def fastest(times: dict[str, list[float]], names: list[str]) -> list[float]:
-    """The times of the one with the smallest median."""
+    """Return the times of the contender with the smallest median."""
     return min((times[name] for name in names if name in times), key=statistics.median)
 
 
 def ratio(slow: list[float], quick: list[float]) -> float:
-    """The median of the ratios within the rounds."""
+    """Return the median of the ratios within the rounds."""
     return round(statistics.median(a / b for a, b in zip(slow, quick, strict=True)), 2)
 
 
@@ -366,7 +366,7 @@ def show(result: dict[str, Any]) -> None:
     """Print one file's results."""
     print(f"\n{result['bits']} bits, {result['file_bytes']:,} bytes, kernels {result['kernels']}")
     for name, value in result["microseconds"].items():
-        print(f"  {name:<38}{value:>12,.1f} µs a token")
+        print(f"  {name:<38}{value:>12,.1f} µs per token")
     for name, value in result["ratios"].items():
         print(f"  {name}: {value}")
     print(f"  open: {result['open']}")

@@ -1,7 +1,7 @@
-"""Run the whole test suite as other processors would round it, and tell how often it was green.
+"""Run the whole test suite with the instruction sets of other processors, and count failures.
 
-Each setting holds back instructions of torch, of its libraries and of the engine, so that one
-machine stands for several. Every run writes a row as it comes; `--out` keeps them as JSON lines.
+Each setting limits the instructions of torch, of its libraries and of the engine, so that one
+machine represents several. Every run prints a row; `--out` keeps them as JSON lines.
 
     python benchmarks/machines.py --times 2 --out machines.jsonl
 """
@@ -38,8 +38,8 @@ SETTINGS: dict[str, dict[str, str]] = {
     "2 threads": {"OMP_NUM_THREADS": "2"},
     "2 threads, AVX-512 kernels": {"OMP_NUM_THREADS": "2", "MICRONET_KERNELS": "avx512"},
 }
-"""What is set in the environment, by the name in the table. MKL's variable is not of the project's
-making: it changes how fp32 products round, as another processor would."""
+"""Environment variables by the setting's name in the table. MKL's variable changes how fp32
+products round, as on another processor."""
 
 COUNTS = ("passed", "failed", "error", "skipped")
 
@@ -47,8 +47,8 @@ COUNTS = ("passed", "failed", "error", "skipped")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--times", type=int, default=1, help="runs of each setting")
-    parser.add_argument("--only", metavar="PART", help="settings whose names hold this")
-    parser.add_argument("--out", type=Path, help="JSON lines to add to")
+    parser.add_argument("--only", metavar="PART", help="settings whose names contain this")
+    parser.add_argument("--out", type=Path, help="file of JSON lines to append to")
     parser.add_argument("pytest", nargs="*", help="more words for pytest, after --")
     arguments = parser.parse_args()
     print("| processor | setting | environment | passed | failed | skipped | minutes |")
@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def wanted(part: str | None) -> Iterator[str]:
-    """Name the settings that were asked for and that this processor can do."""
+    """Yield the chosen settings that this processor can run."""
     for name, variables in SETTINGS.items():
         kernels = variables.get("MICRONET_KERNELS", "")
         needed = {"avx512": "avx512_vnni", "avx2": "avx2"}.get(kernels)
@@ -78,7 +78,7 @@ def wanted(part: str | None) -> Iterator[str]:
 
 
 def run(variables: dict[str, str], more: list[str]) -> dict[str, Any]:
-    """Run the suite once; count what pytest counts."""
+    """Run the suite once; return pytest's counts."""
     begin = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", *more],

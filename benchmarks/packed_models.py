@@ -11,7 +11,7 @@ from micronet_lm.model import LanguageModel
 
 
 def paper_student(path: Path, *, bits: int, cache: int, sparsity: float, vocabulary: int) -> None:
-    """Write the paper's student, pruned and quantized, where its authors' code quantizes."""
+    """Write the paper's student, pruned, and quantized at the places of the authors' code."""
     shape = load_recipe("paper/student", {"model.vocabulary": vocabulary}).model
     choice = Choice(
         cache=cache,
@@ -24,7 +24,7 @@ def paper_student(path: Path, *, bits: int, cache: int, sparsity: float, vocabul
 
 
 def torch_model(path: Path) -> LanguageModel:
-    """A torch model with the weights of a packed file as fp32, and nothing quantized."""
+    """Return a torch model with the weights of a packed file as fp32, not quantized."""
     packed = read_packed(path)
     own_cache = packed.cache
     cache = None

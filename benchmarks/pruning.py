@@ -1,4 +1,4 @@
-"""Validation perplexity of pruned runs over their sparsity, one line for each way of pruning.
+"""Print the validation perplexity of pruned runs over their sparsity, by way of pruning.
 
 Reads what the runs measured in training, and counts their zeros; `draw.py pruning` draws the JSON.
 

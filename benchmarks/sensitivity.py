@@ -1,7 +1,7 @@
-"""What a point of a sensitivity curve costs, in evaluations of the same part of the text.
+"""Measure the cost of a point of a sensitivity curve, in evaluations of the same text.
 
-An analysis over a short grid (pruning, measuring, restoring, writing down) is timed in turn with
-as many plain evaluations. The ratio should stay below 1.1.
+An analysis over a short grid (pruning, measuring, restoring, writing) alternates with as many plain
+evaluations. The ratio should stay below 1.1.
 
     python benchmarks/sensitivity.py runs/small
 """
@@ -55,8 +55,8 @@ def main() -> None:
         print(json.dumps(report))
         return
     print(
-        f"{run.path}, {len(ids):,} tokens, {points} points: {1000 * point:.0f} ms a point, "
-        f"{1000 * plain:.0f} ms an evaluation: {report['ratio']:.3f}"
+        f"{run.path}, {len(ids):,} tokens, {points} points: {1000 * point:.0f} ms per point, "
+        f"{1000 * plain:.0f} ms per evaluation: {report['ratio']:.3f}"
     )
 
 

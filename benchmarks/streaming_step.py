@@ -1,8 +1,8 @@
-"""One streaming step of a model as a fixed graph, for what compiles or exports graphs.
+"""One streaming step of a model as a fixed graph, for compilers and exporters.
 
-The same numbers as `LanguageModel` gives one token at a time, written for speed: the mixture with
-the cache touches only the words that the cache holds, and the cache's places are a ring that the
-caller writes into, because their order does not matter.
+The numbers equal those of `LanguageModel` for one token at a time, but the code is written for
+speed: the mixture changes only words in the cache, and the cache is a ring buffer that the caller
+writes, because its order does not matter.
 """
 
 from itertools import pairwise
@@ -19,7 +19,7 @@ from micronet_lm.model.transformer import Block
 
 
 class StreamingStep(nn.Module):
-    """A word and the state before it, to all words' log-probabilities and the state after it."""
+    """Map from a word and the state before it to all log-probabilities and the next state."""
 
     def __init__(self, model: LanguageModel) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class StreamingStep(nn.Module):
         rows = [first, *model.tables[1:]]
         biases = [torch.cat([model.softmax.biases[0], model.softmax.tail_bias])]
         biases += list(model.softmax.biases)[1:]
-        # Transposed copies, because exporters make of them plain matrix products with constants.
+        # Transposed copies, which exporters turn into plain matrix products with constants.
         self.rows = nn.ParameterList(row.detach().T.contiguous() for row in rows)
         self.biases = nn.ParameterList(bias.detach().clone() for bias in biases)
         self.to_bins = model.softmax.projections
@@ -42,7 +42,7 @@ class StreamingStep(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Take word (1), keys and values (L, P, H, K), and the cache's states (N, D), words (N).
 
-        Returns log-probabilities (V), the new keys and values, and the hidden state (1, D).
+        Return log-probabilities (V), the new keys and values, and the hidden state (1, D).
         """
         x = self._embed(word)  # (1, D)
         new_keys, new_values = [], []
@@ -93,7 +93,7 @@ class StreamingStep(nn.Module):
 
 
 class Stream:
-    """A step's state in torch, moved on from token to token."""
+    """The state between steps, in torch."""
 
     def __init__(self, model: LanguageModel) -> None:
         shape = model.config
@@ -106,11 +106,11 @@ class Stream:
         self._next = 0
 
     def arguments(self, word: int) -> tuple[Tensor, ...]:
-        """What the step is called with."""
+        """Return the arguments of the step."""
         return torch.tensor([word]), self.keys, self.values, self.states, self.words
 
     def advance(self, keys: Tensor, values: Tensor, hidden: Tensor, word: int) -> None:
-        """Take over the state after a step that `word` turned out to follow."""
+        """Set the state after a step that `word` followed."""
         self.keys, self.values = keys, values
         self.states[self._next] = hidden[0]
         self.words[self._next] = word
@@ -138,7 +138,7 @@ def export(step: StreamingStep, stream: Stream, path: Path) -> None:
 
 
 def cache_of(model: LanguageModel) -> Cache:
-    """The model's cache, which a step must have."""
+    """Return the model's cache, which a step needs."""
     if model.cache is None:
         raise ValueError("the step is written for a model with a cache")
     return model.cache

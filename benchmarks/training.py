@@ -1,15 +1,14 @@
-"""Training speed of `paper/student`, beside the time that its matrix products alone take.
+"""Compare a training step of `paper/student` with its matrix products alone.
 
-All are timed in turn in the same run. The products are those that the formulas need: of every
+All alternate in the same run. The products are those that the formulas need: of every
 linear map the forward product and the two gradients, each once, and of every attention layer the
 scores, the position scores, the mixing of values and their gradients, in the blocks that the model
 uses. Nothing else is counted: no bias, no softmax, no normalization, no optimizer, no memory that
 has to be fetched first, no product that the model computes a second time. `share` is the
 products' time over the step's: 1 would be a step that does nothing but multiply matrices.
 
-`with techniques` is the same step with a cache of 2000 activations, all of them remembered from
-the window before, and with the Hebbian update of rows that have hardly been seen; `ratio` is its
-time over the plain step's.
+`with techniques` is the same step with a full cache of 2000 hidden states, and with the Hebbian
+update of rarely seen words; `ratio` is its time over the plain step's.
 
     python benchmarks/training.py --json
 """
@@ -41,12 +40,12 @@ TEST_TOKENS_BY_BIN = (198_232, 35_479, 11_858)
 """Words of WikiText-103's test split in the bins of the paper's student."""
 
 PIECE = 4 << 20
-"""Results of a product are written in pieces of so many bytes, as fast code would."""
+"""Size in bytes of the pieces in which results of a product are written, as fast code does."""
 
 
 @dataclass(frozen=True)
 class Product:
-    """(groups, rows, inner) × (groups, inner, columns), so many times a step."""
+    """(groups, rows, inner) × (groups, inner, columns), `times` per step."""
 
     what: str
     groups: int
@@ -57,7 +56,7 @@ class Product:
 
     @property
     def operations(self) -> int:
-        """Multiplies and adds of all times together."""
+        """Number of multiplies and adds of all times together."""
         return 2 * self.groups * self.rows * self.inner * self.columns * self.times
 
 
@@ -146,7 +145,7 @@ def draw_batch(recipe: Recipe) -> Batch:
 
 
 def training_step(recipe: Recipe, batch: Batch, products: Products) -> Callable[[], object]:
-    """A step of a new model, with the recipe's cache and Hebbian update."""
+    """Return a step of a new model, with the recipe's cache and Hebbian update."""
     device = torch.device("cpu")
     model = LanguageModel(recipe.model, recipe.cache)
     optimizer = Optimizer(model, recipe.train)

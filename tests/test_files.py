@@ -18,7 +18,7 @@ def test_a_file_appears_complete_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_not_replaced(tmp_path: Path) -> None:
-    with pytest.raises(IsADirectoryError, match="name a file") as caught:
+    with pytest.raises(IsADirectoryError, match="choose a file name") as caught:
         write_text(tmp_path, "text")
     assert caught.value.filename == str(tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -28,9 +28,9 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("kept")
     for folder in (file, file / "deeper"):
-        with pytest.raises(NotADirectoryError, match="choose another place") as caught:
+        with pytest.raises(NotADirectoryError, match="choose another path") as caught:
             write_text(folder / "new", "text")
         assert caught.value.filename == str(folder)
-        with pytest.raises(NotADirectoryError, match="choose another place"), locked(folder):
+        with pytest.raises(NotADirectoryError, match="choose another path"), locked(folder):
             pass
     assert file.read_text() == "kept"

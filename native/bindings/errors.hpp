@@ -26,7 +26,7 @@ namespace binding {
   throw nanobind::python_error();
 }
 
-// Refuses arguments that the C API cannot be given, by a format of printf; the GIL is held.
+// Raises an InferenceError, with a printf format, for arguments that the C API cannot take; the GIL is held.
 [[noreturn, gnu::format(printf, 1, 2)]] inline void refuse(const char* format, ...) {
   mn_error error{MN_ERROR_ARGUMENT, {}};
   va_list values;
@@ -36,7 +36,7 @@ namespace binding {
   raise(error, "");
 }
 
-// Calls the engine without the GIL, and raises what it complains of. call: mn_status(mn_error*).
+// Calls the engine without the GIL, and raises its error. call: mn_status(mn_error*).
 template <class Call>
 void ask(Call call, const std::string& path = "") {
   mn_error error;

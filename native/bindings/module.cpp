@@ -1,7 +1,7 @@
-// The Python module micronet_lm.runtime._native: the faces of micronet_lm.runtime.engine over the C API.
+// The Python module micronet_lm.runtime._native: the interface of micronet_lm.runtime.engine over the C API.
 //
 // Everything that takes longer than a look-up releases the GIL. A session has a lock, so that threads
-// which share one by mistake wait for each other instead of spoiling it.
+// which share one by mistake wait for each other instead of damaging it.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -45,12 +45,12 @@ Ids to_ids(const nb::object& given) {
   const std::string kind = nb::cast<std::string>(array.attr("dtype").attr("kind"));
   const bool empty = nb::cast<size_t>(array.attr("size")) == 0;
   if (nb::cast<int>(array.attr("ndim")) != 1 || (kind != "i" && kind != "u" && !empty))
-    refuse("ids are one row of whole numbers; give a list or an array of them");
+    refuse("ids must be a 1-D array or a list of integers");
   if (!empty) {  // ids beyond 32 bits are refused here, the rest by the engine
     const nb::object most = array.attr("max")(), least = array.attr("min")();
     if (PyObject_RichCompareBool(most.ptr(), nb::int_(INT32_MAX).ptr(), Py_GT) != 0 ||
         PyObject_RichCompareBool(least.ptr(), nb::int_(0).ptr(), Py_LT) != 0)
-      refuse("ids are out of range: they go from 0 to one less than the vocabulary");
+      refuse("ids must be from 0 to one less than the vocabulary");
   }
   return nb::cast<Ids>(nb::module_::import_("numpy").attr("ascontiguousarray")(array, "int32"));
 }
@@ -91,7 +91,7 @@ class Session {
     const auto words = size_t(mn_model_vocabulary_size(model_.get()));
     if (room) {
       if (room->shape(0) != words)
-        refuse("the array for the log-probabilities has not one number for each word");
+        refuse("the array for the log-probabilities must have one number for each word");
       ask_alone([&](mn_error* e) { return mn_session_log_distribution(session_.get(), room->data(), e); });
       return nb::cast(*room);
     }
@@ -190,7 +190,7 @@ class Engine {
   nb::str word(int32_t id) const {
     size_t size = 0;
     const char* word = mn_model_word(model_.get(), id, &size);
-    if (!word) refuse("there is no word %d; ids go from 0 to %d", id, vocabulary_size() - 1);
+    if (!word) refuse("there is no word %d: choose ids from 0 to %d", id, vocabulary_size() - 1);
     return nb::str(word, size);
   }
 

@@ -1,4 +1,4 @@
-// The C border: no exception crosses it.
+// The C API: no exception leaves it.
 #include <cstdio>
 #include <memory>
 #include <new>
@@ -23,7 +23,7 @@ namespace {
 
 using namespace micronet;
 
-// Runs `body` and turns what it throws into a status and a sentence.
+// Runs `body` and turns exceptions into a status and a message.
 template <class Body>
 mn_status guarded(mn_error* error, Body body) noexcept {
   mn_error local;
@@ -48,7 +48,7 @@ mn_status guarded(mn_error* error, Body body) noexcept {
 }
 
 void check(bool given) {
-  if (!given) fail(MN_ERROR_ARGUMENT, "a pointer is NULL; give what the header asks for");
+  if (!given) fail(MN_ERROR_ARGUMENT, "a required pointer is NULL");
 }
 
 void check_text(const mn_model* model, const int32_t* ids, size_t count) {
@@ -56,11 +56,11 @@ void check_text(const mn_model* model, const int32_t* ids, size_t count) {
   if (count > size_t{1} << 40) fail(MN_ERROR_ARGUMENT, "a text of %zu words is too long; cut it into parts", count);
   for (size_t i = 0; i < count; ++i)
     if (ids[i] < 0 || ids[i] >= model->model->vocabulary.size())
-      fail(MN_ERROR_ARGUMENT, "there is no word %d; ids go from 0 to %d", ids[i], model->model->vocabulary.size() - 1);
+      fail(MN_ERROR_ARGUMENT, "there is no word %d: choose ids from 0 to %d", ids[i], model->model->vocabulary.size() - 1);
 }
 
 void check_threads(int threads) {
-  if (threads < 1 || threads > 1024) fail(MN_ERROR_ARGUMENT, "%d threads were asked for; give 1 to 1024", threads);
+  if (threads < 1 || threads > 1024) fail(MN_ERROR_ARGUMENT, "threads must be 1 to 1024, got %d", threads);
 }
 
 }  // namespace
@@ -228,7 +228,7 @@ mn_status mn_session_save(const mn_session* session, void* bytes, size_t* size, 
     check(session && size);
     const size_t needed = saved_size(session->session);
     if (bytes && *size < needed)
-      fail(MN_ERROR_ARGUMENT, "the saved session takes %zu bytes, and there is room for %zu; give more", needed, *size);
+      fail(MN_ERROR_ARGUMENT, "the saved session needs a buffer of %zu bytes, got %zu", needed, *size);
     if (bytes) save(session->session, static_cast<uint8_t*>(bytes));
     *size = needed;
   });

@@ -1,7 +1,7 @@
 // Memory for all weights of a model: one after the other in large pages.
 //
 // A streaming step (one token) reads every weight once. With pages of 4 kB the processor would spend up to
-// half of that time on finding where they are.
+// half of that time on address translation.
 #pragma once
 
 #include <vector>

@@ -17,7 +17,7 @@ template <class Read>
 void read_object(Json& json, std::set<std::string> keys, Read read) {
   for (bool more = json.open('{'); more; more = json.next('}')) {
     const std::string key = json.key();
-    if (!keys.erase(key)) json.damaged("a key that is unknown or comes twice");
+    if (!keys.erase(key)) json.damaged("a key that is unknown or occurs twice");
     read(key);
   }
   if (!keys.empty()) json.damaged(("no key '" + *keys.begin() + "'").c_str());
@@ -57,9 +57,9 @@ void read_model(Json& json, Config& config) {
   config.bounds.push_back(vocabulary);
   for (size_t i = 1; i < config.bounds.size(); ++i)
     if (config.bounds[i - 1] >= config.bounds[i])
-      json.damaged("cutoffs that do not increase from 0 to the vocabulary");
+      json.damaged("cutoffs must increase from above 0 to below the vocabulary");
   if (config.embedding_widths.size() != cutoffs.size() + 1)
-    json.damaged("not one embedding width more than cutoffs");
+    json.damaged("embedding_widths must have one entry more than cutoffs");
 }
 
 TensorConfig read_tensor(Json& json) {
@@ -89,7 +89,7 @@ Config read_config(const std::string& metadata) {
         if (key == "format") {
           const int64_t format = json.integer();
           if (format != 1)
-            fail(MN_ERROR_FORMAT, "the file has format %lld and this program reads 1; take a newer program",
+            fail(MN_ERROR_FORMAT, "the file's format must be 1, got %lld; use a newer program",
                  static_cast<long long>(format));
         } else if (key == "model") {
           read_model(json, config);
@@ -111,7 +111,7 @@ Config read_config(const std::string& metadata) {
             std::string name = json.key();
             TensorConfig tensor = read_tensor(json);
             if (!config.tensors.emplace(std::move(name), std::move(tensor)).second)
-              json.damaged("a tensor that comes twice");
+              json.damaged("a tensor that occurs twice");
           }
         } else {
           if (!json.is_object()) json.damaged("a card that is not an object");

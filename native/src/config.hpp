@@ -1,4 +1,4 @@
-// What the metadata of a packed file say of its model.
+// The description of a model in the metadata of a packed file.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct Config {
   std::vector<int64_t> embedding_widths;  // one per bin
   int64_t width = 0, layers = 0, heads = 0, key_width = 0, value_width = 0, ffn_width = 0, context = 0;
   int64_t cache = 0;        // entries; 0 is none
-  int64_t ramp = 0;         // entries with which the cache gets all of its share
+  int64_t ramp = 0;         // entries from which the cache has its whole share
   int activation_bits = 0;  // 0: none are quantized
   std::unordered_map<std::string, TensorConfig> tensors;
 

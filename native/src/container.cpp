@@ -14,7 +14,7 @@ constexpr uint64_t kLongestHeader = 100000000;
 std::vector<int64_t> read_numbers(Json& json, size_t most) {
   std::vector<int64_t> numbers;
   for (bool more = json.open('['); more; more = json.next(']')) {
-    if (numbers.size() == most) json.damaged("more numbers than can be here");
+    if (numbers.size() == most) json.damaged("too many numbers");
     numbers.push_back(json.integer());
   }
   return numbers;
@@ -60,7 +60,7 @@ Container::Container(Bytes file) : file_(file) {
   const auto length = read_at<uint64_t>(file.data);
   if (length > kLongestHeader || length > file.size - 8)
     fail(MN_ERROR_FORMAT,
-         "the header claims %llu bytes of a file of %zu; it is cut off or no packed model",
+         "the header claims %llu bytes of a file of %zu; it is truncated or not a packed model",
          static_cast<unsigned long long>(length), file.size);
   data_ = 8 + length;
   const Bytes text = file.part(8, data_);
@@ -81,7 +81,7 @@ Container::Container(Bytes file) : file_(file) {
       if (!entries) json.damaged("no metadata 'micronet': another kind of safetensors file");
     } else {
       Part part = read_part(json);
-      if (!parts_.emplace(std::move(name), std::move(part)).second) json.damaged("a name that comes twice");
+      if (!parts_.emplace(std::move(name), std::move(part)).second) json.damaged("a name that occurs twice");
     }
   }
   json.end();
@@ -106,7 +106,7 @@ void Container::check_places(uint64_t size) const {
     at = part->end;
   }
   if (at != size)
-    fail(MN_ERROR_FORMAT, "the tensors take %llu bytes, but the file has %llu for them; it is cut off or damaged",
+    fail(MN_ERROR_FORMAT, "the tensors take %llu bytes, but the file has %llu for them; it is truncated or damaged",
          static_cast<unsigned long long>(at), static_cast<unsigned long long>(size));
 }
 
@@ -120,7 +120,7 @@ const Part& Container::find(const std::string& name) const {
 Bytes Container::take(const std::string& name, bool is_float, const std::vector<int64_t>& shape) {
   const Part& part = find(name);
   if (part.is_float != is_float || part.shape != shape)
-    fail(MN_ERROR_FORMAT, "the tensor %.100s has not the type and shape that the metadata ask for; pack the model again",
+    fail(MN_ERROR_FORMAT, "the tensor %.100s does not have the type and shape given in the metadata; pack the model again",
          name.c_str());
   parts_.at(name).taken = true;
   return file_.part(size_t(data_ + part.begin), size_t(data_ + part.end));
@@ -137,7 +137,7 @@ int64_t Container::length(const std::string& name, bool is_float) const {
 void Container::finish() const {
   for (const auto& entry : parts_)
     if (!entry.second.taken)
-      fail(MN_ERROR_FORMAT, "the tensor %.100s does not belong into a packed model; pack it again",
+      fail(MN_ERROR_FORMAT, "the tensor %.100s is not part of a packed model; pack it again",
            entry.first.c_str());
 }
 

@@ -1,4 +1,4 @@
-// The outer form of a packed file, safetensors: names, places and types of its tensors.
+// The container of a packed file, safetensors: names, offsets and types of its tensors.
 #pragma once
 
 #include <string>
@@ -26,7 +26,7 @@ class Container {
   Bytes take(const std::string& name, bool is_float, const std::vector<int64_t>& shape);
   // The number of elements of a tensor of one dimension.
   int64_t length(const std::string& name, bool is_float) const;
-  // Whatever was not taken does not belong into the file.
+  // Throws Failure if a tensor was not taken: the file must not have it.
   void finish() const;
   Bytes file() const { return file_; }
 

@@ -62,9 +62,9 @@ const Kernels& choose_kernels(const char* name) {
   for (const KernelSet& set : kernel_sets()) {
     if (std::strcmp(asked, set.name) != 0) continue;
     if (set.runs) return *set.kernels;
-    fail(MN_ERROR_KERNELS, "this processor or this build has no %s kernels%s; take auto or scalar", asked, by);
+    fail(MN_ERROR_KERNELS, "this processor or this build has no %s kernels%s; choose auto or scalar", asked, by);
   }
-  fail(*by ? MN_ERROR_KERNELS : MN_ERROR_ARGUMENT, "there are no kernels '%.50s'%s; take auto, scalar, avx2 or avx512",
+  fail(*by ? MN_ERROR_KERNELS : MN_ERROR_ARGUMENT, "there are no kernels '%.50s'%s; choose auto, scalar, avx2 or avx512",
        asked, by);
 }
 

@@ -1,4 +1,4 @@
-// Which kernels this processor can run.
+// The kernel sets that this processor can run.
 #pragma once
 
 #include <array>

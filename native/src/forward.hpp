@@ -11,7 +11,7 @@ namespace micronet {
 
 constexpr int64_t kLargestChunk = 512;  // tokens that all threads together compute at once
 
-// Everything that a text has left behind.
+// The state and the memory of a text.
 struct State {
   explicit State(const Model& model) : window(model), memory(model) {}
   Window window;
@@ -19,7 +19,7 @@ struct State {
   int64_t tokens = 0;
 };
 
-// Where a chunk stands: its first token's number in the text, and place in the window.
+// A chunk's position: its first token's number in the text, and place in the window.
 struct Chunk {
   const int32_t* ids;  // (count)
   int64_t count, first, place;

@@ -126,7 +126,7 @@ std::string Json::string() {
 }
 
 int64_t Json::integer() {
-  if (!is_digit(peek())) damaged("no whole number that is 0 or more");
+  if (!is_digit(peek())) damaged("not a whole number of 0 or more");
   const bool zero = text_.data[at_] == '0';
   int64_t value = 0;
   size_t digits = 0;
@@ -199,7 +199,7 @@ void Json::skip_value(int depth) {
 
 void Json::end() {
   peek();
-  if (at_ != text_.size) damaged("something behind the end");
+  if (at_ != text_.size) damaged("text after the end");
 }
 
 }  // namespace micronet

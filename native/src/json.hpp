@@ -1,4 +1,4 @@
-// Reading JSON from left to right, without ever holding a tree: hostile text cannot ask for memory.
+// Reads JSON from left to right, without building a tree: hostile text cannot use up memory.
 #pragma once
 
 #include <cstdint>

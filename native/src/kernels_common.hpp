@@ -1,5 +1,5 @@
-// What all kernels share: nothing here may be shared between the files that are compiled for different
-// processors, so all is in an unnamed namespace and nothing of the standard library is instantiated.
+// Code of all kernels. Files compiled for different processors must not share symbols, so everything is in
+// an unnamed namespace and nothing of the standard library is instantiated.
 #pragma once
 
 #include <cstdint>

@@ -99,7 +99,7 @@ void Product::split() {
       high[c] = int16_t(whole);
       low[c] = int16_t(std::nearbyint((scaled - whole) * part));
     }
-    // States that are not finite must not pass for zeros.
+    // Non-finite states must not become zeros.
     scratch_.factors[2 * t] = finite ? float(factor) : std::numeric_limits<float>::quiet_NaN();
     scratch_.factors[2 * t + 1] = float(factor / part);
   }

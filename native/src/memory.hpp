@@ -1,4 +1,4 @@
-// What the cache remembers of a text: hidden states and the words that followed them.
+// The contents of the cache for a text: hidden states and the words that followed them.
 //
 // State number j of a text lies in row j mod `rows` of one matrix in panels (matrix.hpp), so that
 // similarities are a product like any other. There is room for the N states that count and for a

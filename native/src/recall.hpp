@@ -1,4 +1,4 @@
-// What the cache says about the next word.
+// The cache's probabilities of the next word.
 #pragma once
 
 #include <vector>

@@ -27,11 +27,11 @@ size_t pick(size_t count, double u, double total, Weight weight) {
 
 int32_t Session::sample(double u, double temperature, int64_t top, double share) {
   check_fed();
-  if (!(u >= 0 && u < 1)) fail(MN_ERROR_ARGUMENT, "u is %g; it chooses a word from 0 to below 1", u);
+  if (!(u >= 0 && u < 1)) fail(MN_ERROR_ARGUMENT, "u must be in [0, 1), got %g", u);
   if (!(temperature > 0 && std::isfinite(temperature)))
-    fail(MN_ERROR_ARGUMENT, "the temperature is %g; give one above 0", temperature);
-  if (top < 0) fail(MN_ERROR_ARGUMENT, "top_k is %lld; give 0 for all words, or more", static_cast<long long>(top));
-  if (!(share > 0 && share <= 1)) fail(MN_ERROR_ARGUMENT, "top_p is %g; give a share above 0 and up to 1", share);
+    fail(MN_ERROR_ARGUMENT, "temperature must be above 0 and finite, got %g", temperature);
+  if (top < 0) fail(MN_ERROR_ARGUMENT, "top_k must be 0 (all words) or more, got %lld", static_cast<long long>(top));
+  if (!(share > 0 && share <= 1)) fail(MN_ERROR_ARGUMENT, "top_p must be above 0 and at most 1, got %g", share);
   const int64_t words = model_->config.vocabulary();
   const double inverse = std::min(1.0 / temperature, 1e300);  // finite: the likeliest word's weight is exp(0)
   const bool all = top == 0 || top >= words;

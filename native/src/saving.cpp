@@ -121,14 +121,14 @@ void save(const Session& session, uint8_t* bytes) {
 
 Session restore(const Model& model, Bytes bytes) {
   if (bytes.size < size_t(kHeader) + 8 || std::memcmp(bytes.data, kMagic, 8) != 0)
-    fail(MN_ERROR_FORMAT, "these %zu bytes are no saved session of this version; save it again", bytes.size);
+    fail(MN_ERROR_FORMAT, "these %zu bytes are not a saved session of this version; save it again", bytes.size);
   if (read_at<uint64_t>(bytes.data + 8) != model.fingerprint)
-    fail(MN_ERROR_FORMAT, "the saved session belongs to another model; restore it with the one that it was saved from");
+    fail(MN_ERROR_FORMAT, "the saved session belongs to another model; restore it with the model it was saved from");
   const auto tokens = read_at<uint64_t>(bytes.data + 16);
   if (tokens > uint64_t{1} << 60 ||
       sizes_of(model, int64_t(tokens)).total() != int64_t(bytes.size) ||
       hash_bytes(bytes.part(0, bytes.size - 8)) != read_at<uint64_t>(bytes.data + bytes.size - 8))
-    fail(MN_ERROR_FORMAT, "the saved session of %zu bytes is cut off or damaged; save it again", bytes.size);
+    fail(MN_ERROR_FORMAT, "the saved session of %zu bytes is truncated or damaged; save it again", bytes.size);
 
   const Config& c = model.config;
   const Sizes sizes = sizes_of(model, int64_t(tokens));

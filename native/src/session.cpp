@@ -21,12 +21,12 @@ Session::Session(const Model& model) : model_(&model), state_(model), workspace_
 }
 
 void Session::check_fed() const {
-  if (!state_.tokens) fail(MN_ERROR_STATE, "nothing was fed yet; feed a word before asking what follows it");
+  if (!state_.tokens) fail(MN_ERROR_STATE, "no token was fed yet: feed one before asking for the next");
 }
 
 void Session::check_id(int32_t id) const {
   if (id < 0 || id >= model_->config.vocabulary())
-    fail(MN_ERROR_ARGUMENT, "there is no word %d; ids go from 0 to %lld", id,
+    fail(MN_ERROR_ARGUMENT, "there is no word %d: choose ids from 0 to %lld", id,
          static_cast<long long>(model_->config.vocabulary() - 1));
 }
 

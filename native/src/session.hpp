@@ -1,4 +1,4 @@
-// One text that is read word by word, and what may follow it.
+// One text that is read word by word, and predictions of the next word.
 //
 // The methods of Session are in several files, one per question: session.cpp has feed, log_probability,
 // log_distribution and what they all need; top_k.cpp has top_k and complete with scan and may_hold_better;
@@ -44,7 +44,7 @@ class Session {
   const States& hidden() const { return hidden_; }
 
  private:
-  // What was computed of the next word's distribution; a feed forgets it.
+  // The computed parts of the next word's distribution; a feed discards them.
   struct Prediction {
     float log_sum = 0;                // of the first bin with its entries for the others
     std::vector<float> tail_logits;   // (bins - 1)

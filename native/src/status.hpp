@@ -1,4 +1,4 @@
-// Errors inside the engine are exceptions; api.cpp turns them into a status and a sentence.
+// Errors inside the engine are exceptions; api.cpp turns them into a status and a message.
 #pragma once
 
 #include <cstdarg>
@@ -18,7 +18,7 @@ class Failure : public std::exception {
   mn_error error_;
 };
 
-// Throws a Failure with a formatted sentence.
+// Throws a Failure with a formatted message.
 [[noreturn, gnu::format(printf, 2, 3)]] void fail(mn_status status, const char* format, ...);
 
 }  // namespace micronet

@@ -8,7 +8,7 @@
 
 namespace micronet {
 
-// All threads wait until all have arrived, or until one gives up.
+// A barrier: all threads wait until all have arrived, or until one fails.
 class Barrier {
  public:
   struct Broken {};  // what `wait` throws in the others then

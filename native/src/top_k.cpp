@@ -90,8 +90,8 @@ bool Session::may_hold_better(int64_t bin, float worst) {
 std::vector<Candidate> Session::top_k(int64_t k) {
   check_fed();
   if (k < 1 || k > model_->config.vocabulary())
-    fail(MN_ERROR_ARGUMENT, "%lld words were asked for; k goes from 1 to %lld", static_cast<long long>(k),
-         static_cast<long long>(model_->config.vocabulary()));
+    fail(MN_ERROR_ARGUMENT, "k must be from 1 to %lld, got %lld",
+         static_cast<long long>(model_->config.vocabulary()), static_cast<long long>(k));
   need_votes();
   need_bin(0);
   std::vector<Candidate> best;
@@ -114,8 +114,8 @@ std::vector<Candidate> Session::top_k(int64_t k) {
 std::vector<Candidate> Session::complete(std::string_view prefix, int64_t k) {
   check_fed();
   if (k < 1 || k > model_->config.vocabulary())
-    fail(MN_ERROR_ARGUMENT, "%lld words were asked for; k goes from 1 to %lld", static_cast<long long>(k),
-         static_cast<long long>(model_->config.vocabulary()));
+    fail(MN_ERROR_ARGUMENT, "k must be from 1 to %lld, got %lld",
+         static_cast<long long>(model_->config.vocabulary()), static_cast<long long>(k));
   need_votes();
   std::vector<Candidate> best;
   for (int32_t id = 0; id < model_->vocabulary.size(); ++id) {

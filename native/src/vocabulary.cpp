@@ -30,7 +30,7 @@ uint64_t hash_word(std::string_view word) {
 }  // namespace
 
 Vocabulary::Vocabulary(Bytes text, int64_t count) : text_(text), count_(int32_t(count)) {
-  // A word takes at least two bytes, so a lie about the count cannot ask for much memory.
+  // A word takes at least two bytes, so a false count cannot use much memory.
   if (count > int64_t(text.size / 2) || text.size >= UINT32_MAX)
     fail(MN_ERROR_FORMAT, "the vocabulary of %lld words has %zu bytes of text; pack the model again",
          static_cast<long long>(count), text.size);
@@ -70,7 +70,7 @@ void Vocabulary::index() {
       const int32_t id = from + i;
       const uint64_t slot = slot_of(word(id), hashes[i], probes);
       if (probes < 0)
-        fail(MN_ERROR_FORMAT, "the vocabulary's words collide as no real ones do; it is damaged");
+        fail(MN_ERROR_FORMAT, "the vocabulary's words have too many hash collisions; it is damaged");
       if (table_[int64_t(slot)])
         fail(MN_ERROR_FORMAT, "words %d and %d of the vocabulary are the same; pack the model again",
              int(uint32_t(table_[int64_t(slot)])) - 1, id);

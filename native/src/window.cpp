@@ -73,7 +73,7 @@ int64_t Window::reserve(int64_t count) {
   } else {
     const int64_t limit = std::max(kAlwaysAllowed, model_->file_size * Unpacker::kLargestFactor);
     if (bytes(places) > limit)
-      fail(MN_ERROR_MEMORY, "the model needs %lld MB for the keys and values of %lld tokens, and the limit is %lld MB; take a model with a smaller context",
+      fail(MN_ERROR_MEMORY, "the model needs %lld MB for the keys and values of %lld tokens, and the limit is %lld MB; choose a model with a smaller context",
            static_cast<long long>(bytes(places) >> 20), static_cast<long long>(places),
            static_cast<long long>(limit >> 20));
     std::vector<LayerWindow> grown(layers_.size());

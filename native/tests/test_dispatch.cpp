@@ -99,9 +99,9 @@ TEST(the_variable_is_named_where_it_asks_for_what_is_not_there) {
   }
   const Variable variable("mmx");
   CHECK(opened("auto", &status) ==
-        "there are no kernels 'mmx', which MICRONET_KERNELS asks for; take auto, scalar, avx2 or avx512");
+        "there are no kernels 'mmx', which MICRONET_KERNELS asks for; choose auto, scalar, avx2 or avx512");
   CHECK(status == MN_ERROR_KERNELS);
-  CHECK(opened("mmx", &status) == "there are no kernels 'mmx'; take auto, scalar, avx2 or avx512");
+  CHECK(opened("mmx", &status) == "there are no kernels 'mmx'; choose auto, scalar, avx2 or avx512");
   CHECK(status == MN_ERROR_ARGUMENT);
   CHECK(opened("scalar", &status) == "scalar");
   for (const mn_kernel_set& set : sets()) CHECK(!set.chosen);

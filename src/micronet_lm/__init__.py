@@ -13,7 +13,7 @@ __all__ = ["LM", "State", "UnknownWordsWarning", "__version__", "load"]
 if not TYPE_CHECKING:  # a checker of types is to see the names above and no others
 
     def __getattr__(name: str) -> Any:
-        """Import what runs models when it is first asked for: `--help` stays quick."""
+        """Import the API for running models on first use, so that `--help` stays quick."""
         modules = {
             "LM": "model",
             "load": "model",

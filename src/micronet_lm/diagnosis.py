@@ -1,4 +1,4 @@
-"""What this installation is and what works on this machine: what a bug report should begin with."""
+"""Describe this installation and what works on this machine, for `micronet doctor`."""
 
 import json
 import os
@@ -31,16 +31,16 @@ from micronet_lm.runtime.self_test import check_kernels
 PACKAGE = "micronet-lm"
 
 TOLD = re.compile(r"^(ssse3|sse4|avx|fma|f16c|amx|bmi2|asimd|neon|sve|i8mm|bf16)")
-"""Instruction sets that matter to torch or to the engine, as the system spells them."""
+"""Instruction sets that matter to torch or to the engine, as the system names them."""
 
 TORCH_SECONDS = 90.0
-"""Longest time that torch may take to start and be measured."""
+"""Longest time for torch to start and be measured, in seconds."""
 
 
 def diagnose(*, again: bool = False) -> dict[str, Any]:
-    """Look at everything; `again` measures what was measured before.
+    """Return all facts; `again` repeats earlier measurements.
 
-    The key `problems` lists what is broken, a sentence each; it is empty where all is well.
+    The key `problems` lists what is broken, one sentence each; it is empty if all works.
     """
     problems: list[str] = []
     return {
@@ -55,7 +55,7 @@ def diagnose(*, again: bool = False) -> dict[str, Any]:
             "package": str(Path(micronet_lm.__file__).parent),
             "measurements": str(cache_folder()),
             "demo model": str(shipped_model()),
-            "corpora, runs, labels": f"where you say; relative to {Path.cwd()}",
+            "corpora, runs, labels": f"where the command line says, relative to {Path.cwd()}",
         },
         "problems": problems,
     }
@@ -75,7 +75,7 @@ def _processor() -> dict[str, Any]:
 
 
 def _engine(problems: list[str]) -> dict[str, Any]:
-    """Which engine runs packed models, which kernels it takes, and whether each is right."""
+    """Return the engine for packed models, its kernel sets, and whether each is correct."""
     told: dict[str, Any] = {
         "name": "native" if has_native() else "numpy",
         "MICRONET_KERNELS": os.environ.get("MICRONET_KERNELS"),
@@ -100,7 +100,7 @@ def _engine(problems: list[str]) -> dict[str, Any]:
 
 
 def _torch(problems: list[str], *, again: bool) -> dict[str, Any] | None:
-    """What torch is and does here; nothing where it is not installed."""
+    """Return facts about torch on this machine; None if it is not installed."""
     if find_spec("torch") is None:
         return None
     words = [sys.executable, "-m", "micronet_lm.training.precision.facts"]
@@ -127,7 +127,7 @@ def _torch(problems: list[str], *, again: bool) -> dict[str, Any] | None:
 
 
 def _extras(problems: list[str]) -> dict[str, dict[str, str | None]]:
-    """The packages of every extra with their versions; nothing where one is missing."""
+    """Return the packages of every extra with their versions; None for a missing one."""
     try:
         requirements = metadata.requires(PACKAGE) or []
     except metadata.PackageNotFoundError:
@@ -152,7 +152,7 @@ def _version(package: str) -> str | None:
 
 
 def _large_pages() -> str | None:
-    """How the system hands out large pages; nothing where it does not say."""
+    """Return the system's setting for large pages; None if unknown."""
     try:
         text = Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text(encoding="utf-8")
     except OSError:
@@ -167,7 +167,7 @@ def _c_library() -> str:
 
 
 def described(found: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    """Give a diagnosis as lines of a page: a name and a text each."""
+    """Yield a diagnosis as lines: a name and a text each."""
     yield "micronet-lm", found["version"]
     yield "Python", found["python"]
     yield "system", found["system"]

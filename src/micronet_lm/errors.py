@@ -1,27 +1,27 @@
-"""The exceptions that a user may meet, each with one sentence that says what to do.
+"""The exceptions of this package; each message is one sentence that says what to do.
 
 ::
 
     MicronetError            the work failed: exit code 1
-    ├── UsageError           the words on the command line were wrong: exit code 2
+    ├── UsageError           the command line is wrong: exit code 2
     │   └── ConfigError      a recipe has an unknown key, a wrong value or a contradiction
     ├── CorpusError          text that cannot become a corpus, or a corpus that cannot be read
-    │   └── DownloadError    a corpus that cannot be fetched
+    │   └── DownloadError    a corpus that cannot be downloaded
     ├── RunError             a run folder or checkpoint that is missing, foreign or damaged
     ├── PipelineError        a pipeline's folder that is in use, foreign or cannot be written
     ├── ArtifactError        a packed file that is missing, damaged or hostile, or cannot be made
-    ├── InferenceError       a question that a loaded model has no answer to
-    ├── LabelsError          soft labels that are missing, unfinished, damaged or of other text
+    ├── InferenceError       a question that a loaded model cannot answer
+    ├── LabelsError          soft labels that are missing, incomplete, damaged or of another text
     └── NonFiniteLossError   training diverged
 """
 
 
 class MicronetError(Exception):
-    """Base of every error that ends in one sentence instead of a traceback."""
+    """Base of all errors that are shown as one sentence without a traceback."""
 
 
 class UsageError(MicronetError):
-    """The command line asks for something that does not exist."""
+    """A command line with wrong words or values."""
 
 
 class ConfigError(UsageError):
@@ -33,7 +33,7 @@ class CorpusError(MicronetError):
 
 
 class DownloadError(CorpusError):
-    """A published corpus that cannot be fetched."""
+    """A published corpus that cannot be downloaded."""
 
 
 class RunError(MicronetError):
@@ -49,12 +49,12 @@ class ArtifactError(MicronetError):
 
 
 class InferenceError(MicronetError):
-    """A question without an answer: no token yet, an id out of range, another model's session."""
+    """A question that cannot be answered, such as one before the first token."""
 
 
 class LabelsError(MicronetError):
-    """Soft labels that are missing, unfinished, damaged, or made for another text."""
+    """Soft labels that are missing, incomplete, damaged, or made for another text."""
 
 
 class NonFiniteLossError(MicronetError):
-    """Training met a loss that is not a number."""
+    """A non-finite loss, gradient or weight in training."""

@@ -1,4 +1,4 @@
-"""How well a model predicts a text, in numbers: the same for all that can evaluate."""
+"""The result of an evaluation, the same for the torch model and all engines."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -7,24 +7,24 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class BinLoss:
-    """The part of a loss that falls to the words of one bin."""
+    """The loss of the words of one bin."""
 
     first: int
     """The bin's first word."""
 
     tokens: int
-    """Predicted tokens that lie in the bin."""
+    """Number of predicted tokens in the bin."""
 
     loss: float | None
-    """Their mean loss in nats; nothing when there are none."""
+    """Mean loss of these tokens in nats; None if there are none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """How well a model predicts a text."""
+    """Loss and perplexity of a model on a text."""
 
     loss: float
-    """Mean negative log-probability a predicted token, in nats."""
+    """Mean negative log-probability per predicted token, in nats."""
 
     perplexity: float
     """exp(loss)."""
@@ -33,10 +33,10 @@ class Evaluation:
     """The loss in bits."""
 
     tokens: int
-    """Predicted tokens: all of the text but the first."""
+    """Number of predicted tokens: all of the text but the first."""
 
     seconds: float
-    """Wall-clock time."""
+    """Wall-clock time in seconds."""
 
     bins: tuple[BinLoss, ...]
     """The loss by bin of the vocabulary."""
@@ -47,5 +47,5 @@ class Evaluation:
 
 
 def perplexity(loss: float) -> float:
-    """Return exp(loss), but no more than the largest number there is: JSON knows no infinity."""
+    """Return exp(loss), at most the largest finite number: JSON has no infinity."""
     return math.exp(min(loss, 709.0))

@@ -1,4 +1,4 @@
-"""Files that appear by rename: complete, or not at all."""
+"""Write files atomically by renaming, and lock folders."""
 
 import errno
 import fcntl
@@ -10,11 +10,11 @@ from pathlib import Path
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and those above it where they are not there."""
+    """Create a folder and its missing parents."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
-        why = "it is no folder, or is in none; choose another place"
+        why = "not a directory, or its parent is not one; choose another path"
         raise NotADirectoryError(errno.ENOTDIR, why, str(path)) from None
 
 
@@ -22,10 +22,10 @@ def make_folder(path: Path) -> None:
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary name beside `path`; on success it is fsynced and renamed to `path`.
 
-    When the body raises, the temporary file is removed and whatever stood at `path` stays.
+    When the body raises, the temporary file is removed and an existing `path` is kept.
     """
     if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "it is a folder; name a file", str(path))
+        raise IsADirectoryError(errno.EISDIR, "is a directory; choose a file name", str(path))
     make_folder(path.parent)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     os.close(handle)
@@ -42,9 +42,9 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder, which is made if need be; the lock dies with its holder.
+    """Hold the lock of a folder, created if missing; the lock is released when its process ends.
 
-    Raises BlockingIOError when another process holds it.
+    Raise BlockingIOError when another process holds it.
     """
     make_folder(folder)
     with (folder / ".lock").open("w") as file:
@@ -59,7 +59,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def _sync(path: Path) -> None:
-    """Force a file's or a folder's contents to the disk, so that a rename never precedes them."""
+    """Flush a file or a folder to disk, so that a rename never precedes its contents."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""Facts of the machine that this process runs on, and where the package keeps what it measured."""
+"""Facts about the machine of this process, and the folder for measurements of it."""
 
 import os
 import platform
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @lru_cache(maxsize=1)
 def processor_name() -> str:
-    """Return the processor's name as the system has it, such as `Intel(R) Xeon(R) Processor`."""
+    """Return the processor's name from the system, such as `Intel(R) Xeon(R) Processor`."""
     fields = _cpuinfo()
     return fields.get("model name") or platform.processor() or platform.machine()
 
@@ -29,13 +29,13 @@ def processor_identity() -> str:
 
 @lru_cache(maxsize=1)
 def instruction_sets() -> tuple[str, ...]:
-    """Return what the processor says it can do, as the system spells it; empty where unknown."""
+    """Return the processor's flags as the system names them; empty if unknown."""
     fields = _cpuinfo()
     return tuple((fields.get("flags") or fields.get("Features") or "").split())
 
 
 def core_count() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -47,7 +47,7 @@ def leads() -> bool:
 
 
 def memory_bytes() -> tuple[int | None, int | None]:
-    """Return the machine's memory and what of it is free, in bytes; nothing where unknown."""
+    """Return the machine's total and free memory in bytes, each None if unknown."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -68,13 +68,13 @@ def signal_name(number: int) -> str:
 
 
 def cache_folder() -> Path:
-    """Return the folder for what this user's machine was measured to do; it may not exist yet."""
+    """Return the folder for measurements of this machine; it may not exist yet."""
     home = os.environ.get("XDG_CACHE_HOME")
     return (Path(home) if home else Path.home() / ".cache") / "micronet-lm"
 
 
 def _cpuinfo() -> dict[str, str]:
-    """Return the fields of the first processor in /proc/cpuinfo; empty where there is none."""
+    """Return the fields of the first processor in /proc/cpuinfo; empty if there is none."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:

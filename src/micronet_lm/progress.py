@@ -1,4 +1,4 @@
-"""Progress bars on standard error; silent where nobody watches."""
+"""Progress bars on standard error; silent if it is not a terminal."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -23,15 +23,17 @@ Advance = Callable[[float], None]
 def bar(
     description: str, total: float | None, *, unit: str = "", console: Console | None = None
 ) -> Iterator[Advance]:
-    """Show a bar and yield the function that moves it: `advance(n)`.
+    """Show a bar and yield the function that advances it: `advance(n)`.
 
-    `total` is None when the amount of work is not known; `unit` is `B` for bytes, which are
-    shown with a speed, or empty for things that are counted. Where standard error is not a
-    terminal (a log file, a pipe) nothing at all is written.
+    `total` is None if the amount of work is unknown; `unit` is `B` for bytes, which are shown with
+    a speed, or empty for counted items. If standard error is not a terminal (a log file, a pipe),
+    nothing is written.
     """
     if console is None:
         console = Console(stderr=True)
-        watched = sys.stderr.isatty()  # not `is_terminal`: a CI that forces colours is no watcher
+        watched = (
+            sys.stderr.isatty()
+        )  # not `is_terminal`, which a CI that forces colours makes true
     else:
         watched = console.is_terminal
     if not watched:

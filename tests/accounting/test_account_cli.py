@@ -85,11 +85,11 @@ def test_the_rules_name_their_differences(capsys: pytest.CaptureFixture[str]) ->
     whole = paper["operations"]["total"] + sum(d["operations"] for d in found["differences"])
     assert whole == pytest.approx(found["operations"]["total"], abs=1e-5)
     by_name = {item["name"]: item for item in found["differences"]}
-    heads = by_name["position scores once a head"]
+    heads = by_name["position scores once per head"]
     assert (heads["storage"], heads["operations"]) == (0, 8 * 7 * 97 * 24 * (1 + 9 / 32))
     assert main(["account", *words, "--rules", "challenge", "--adds", "tree"]) == 0
     said = capsys.readouterr().out
-    assert "position scores once a head" in said
+    assert "position scores once per head" in said
     assert "option --adds tree" in said
     assert "57 activation quantizers" in said
 
@@ -189,21 +189,29 @@ def test_mistakes_are_one_sentence(
         (1, [str(tmp_path / "model.safetensors")], "cannot be used: it has 6 bytes"),
         (2, [str(tmp_path / "none.yaml")], "cannot be read"),
         (1, [str(tmp_path)], "is not a run"),
-        (2, ["demo"], "does not say how many words it has"),
-        (2, ["demo", "--model.vocabulary", "9000"], "is not known: name a corpus"),
+        (2, ["demo"], "has no vocabulary size: give its corpus with --corpus"),
+        (2, ["demo", "--model.vocabulary", "9000"], "is not known: give a corpus"),
         (2, [student, "--model.contxt", "9"], "did you mean 'context'?"),
-        (2, [student, "--density", "1.5"], "the density 1.5 is not a share"),
+        (
+            2,
+            [student, "--density", "1.5"],
+            "density must be from 0 (all pruned) to 1 (nothing pruned), got 1.5",
+        ),
         (2, [student, "--activations", "text"], "--activations says how to quantize"),
         (2, [student, "--scales", "row"], "--scales says how to quantize"),
         (2, [student, "--checkpoint", "best"], "--checkpoint is for the folder of a run"),
         (2, [student, "--density", "half"], "--density must be a share like 0.642, got 'half'"),
-        (2, [student, "--bits", "1"], "1 bits cannot be counted"),
+        (
+            2,
+            [student, "--bits", "1"],
+            "bits must be 2 to 31, or 32 for a model that is not quantized, got 1",
+        ),
         (2, [student, "--bits", "many"], "invalid int value"),
         (2, [student, "--rules", "mine"], "invalid choice: 'mine'"),
         (2, [student, "--adds", "tree"], "rules 'paper' have no --adds tree"),
         (2, [student, "--freebie"], "rules 'paper' have no --freebie"),
         (2, [student, "--rules", "challenge", "--freebie", "--bits", "9"], "are not quantized"),
-        (2, [student, "--shares", "1,2"], "has 2 numbers, but the model has 3 bins"),
+        (2, [student, "--shares", "1,2"], "for each of the model's 3 bins, got 2"),
         (2, [student, "--shares", "a,b,c"], "must be a whole number, got 'a'"),
         (2, [student, "--plot", "where.doc"], "must end in .png, .svg or .pdf"),
         (2, [student, "--corpus", str(corpus.path)], "model.vocabulary is 267,735 but"),

@@ -167,7 +167,7 @@ def test_what_cannot_be_counted(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="integer 16, too large for 5 bits"):
         examine(write_run(tmp_path / "a", wrong, recipe), recipe, SHARES)
     floats = {name: a.astype(np.float32) for name, a in held.items() if ".steps" not in name}
-    with pytest.raises(RunError, match="as floats: it is what training goes on with"):
+    with pytest.raises(RunError, match="as floats, for resuming the training"):
         examine(write_run(tmp_path / "b", floats, recipe), recipe, SHARES)
 
 

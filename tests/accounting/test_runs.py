@@ -57,9 +57,9 @@ def test_what_is_wrong_with_a_run_is_said(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="take --checkpoint last"):
         examine(run, RECIPE, SHARES)
     assert examine(run, RECIPE, SHARES, checkpoint="last").parameters
-    with pytest.raises(UsageError, match="has 2 numbers, but the model has 3 bins"):
+    with pytest.raises(UsageError, match="for each of the model's 3 bins, got 2"):
         examine(run, RECIPE, (1, 2), checkpoint="last")
-    with pytest.raises(UsageError, match="not numbers of tokens"):
+    with pytest.raises(UsageError, match="must be 0 or more and not all 0, got 0,0,0"):
         examine(run, RECIPE, (0, 0, 0), checkpoint="last")
 
     short = ones()

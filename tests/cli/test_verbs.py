@@ -124,7 +124,7 @@ def test_mistakes_of_the_command_line_exit_with_2(
         ("search-cache", out, "--model.width", "3"): "'--model.width' is not an option here",
         ("reproduce", "cache-gaps", out): "compares two or three runs, not 1",
         ("reproduce", "nothing", out, out): "invalid choice: 'nothing'",
-        ("presets", "nothing"): "no preset is called 'nothing'",
+        ("presets", "nothing"): "there is no preset 'nothing'",
         ("distill", "demo", "--out", out, "--distill.top_k", "9"): "name the teacher's soft labels",
         ("distill", "demo", "--out", out): "the recipe has no section distill",
         (
@@ -149,7 +149,7 @@ def test_mistakes_of_the_command_line_exit_with_2(
     assert (code, "model.vocabulary is 9,000 but" in sentence) == (2, True)
     # The corpus has fewer words than the demo's last cutoff of 5000.
     code, sentence = fails(short, capsys)
-    assert (code, "the last cutoff 5000 leaves no words" in sentence) == (2, True)
+    assert (code, "the last cutoff must be below the vocabulary of" in sentence) == (2, True)
     assert not Path(out).exists()
 
 
@@ -261,7 +261,7 @@ def test_a_teacher_a_pass_and_a_student(
     assert "soft-labels runs/teacher --top-k 6 --out DIR" in sentence
     Path(labels).rename(tmp_path / "moved")
     code, sentence = fails(["distill", "--resume", student], capsys)
-    assert (code, "holds no soft labels" in sentence) == (1, True)
+    assert (code, "has no soft labels" in sentence) == (1, True)
     more = ["--labels", str(tmp_path / "moved"), "--train.steps", "7"]
     assert main(["distill", "--resume", student, *more]) == 0
     assert not (tmp_path / "never").exists()

@@ -216,11 +216,23 @@ def test_mistakes(
     capsys.readouterr()
     for words, code, said in (
         (["search-cache", str(run.path), "--size", "0"], 2, "--size must be at least 1, got 0"),
-        (["search-cache", str(run.path), "--out", str(run.path)], 1, "is what is worked on"),
-        (["search-cache", str(run.path), "--out", str(corpus.path)], 1, "no result of an earlier"),
+        (
+            ["search-cache", str(run.path), "--out", str(run.path)],
+            1,
+            "is the run itself: choose another --out",
+        ),
+        (
+            ["search-cache", str(run.path), "--out", str(corpus.path)],
+            1,
+            "is not a result of an earlier call",
+        ),
         (["search-cache", str(run.path), "--out", str(afile)], 1, "is a file, not a folder"),
         (["search-cache", str(tmp_path)], 1, "is not a run"),
-        (["train", "--resume", str(tmp_path / "s")], 1, "is a result that is not trained further"),
+        (
+            ["train", "--resume", str(tmp_path / "s")],
+            1,
+            "is a result, which cannot be trained further",
+        ),
         (["evaluate", str(run.path), "--train.steps", "3"], 2, "only the cache can be changed"),
         (["evaluate", str(run.path), "--cache.lam", "2"], 2, "cache.lam = 2: input should be less"),
     ):

@@ -263,8 +263,8 @@ def test_recipes_and_labels_must_agree(tmp_path: Path, corpus: Corpus, labels: S
         distill(run, tiny_recipe(corpus), corpus, labels, quiet=True)
     with pytest.raises(ConfigError, match="needs a teacher's soft labels: micronet distill"):
         train(run, tiny_recipe(corpus, **WEIGHTS), corpus, quiet=True)
-    with pytest.raises(LabelsError, match="asks for the top 30"):
+    with pytest.raises(LabelsError, match="the recipe needs the top 30"):
         distill(run, tiny_recipe(corpus, distill__weight_max=0.5), corpus, labels, quiet=True)
-    with pytest.raises(ConfigError, match=r"weight_min 0\.6 must not exceed weight_max 0\.5"):
+    with pytest.raises(ConfigError, match=r"weight_min must not exceed weight_max 0\.5, got 0\.6"):
         tiny_recipe(corpus, distill__weight_min=0.6)
     assert not run.path.exists()

@@ -145,12 +145,12 @@ def test_what_cannot_be_reached_is_refused_with_the_largest_that_can() -> None:
     curves = {"a": Curve([0, 0.5], [10, 20]), "b": Curve([0, 0.9], [10, 11])}
     sizes = {"a": 50, "b": 50}
     assert by_threshold(curves, sizes, 0.7).sparsity == pytest.approx(0.7)
-    with pytest.raises(UsageError, match=r"a sparsity of 0\.71 cannot be reached.*up to 0\.7000"):
+    with pytest.raises(UsageError, match=r"sparsity must be at most 0\.7000, .* got 0\.71"):
         by_threshold(curves, sizes, 0.71)
-    with pytest.raises(UsageError, match=r"a sparsity of 0\.71 cannot be reached"):
+    with pytest.raises(UsageError, match=r"sparsity must be at most .* got 0\.71"):
         by_slope(curves, sizes, 0.71)
     for nonsense in (-0.1, 1.0):
-        with pytest.raises(UsageError, match="must be at least 0 and below 1"):
+        with pytest.raises(UsageError, match=r"sparsity must be in \[0, 1\), got"):
             by_threshold(curves, sizes, nonsense)
 
 

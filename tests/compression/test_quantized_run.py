@@ -253,28 +253,44 @@ def test_mistakes(
         (
             ["quantize", here, "--out", out, "--places", "everywhere"],
             2,
-            "there is no place 'everywhere'; give code, text, none, or a list of attention_norm, "
+            "there is no place 'everywhere': choose code, text, none, or a list of attention_norm, "
             "qkv,",
         ),
         (["quantize", here, "--out", out, "--places", "relu,text"], 2, "there is no place 'text'"),
         (["quantize", here, "--out", out, "--quantize.places", "5"], 2, "there is no place '5'"),
-        (["quantize", here, "--out", out, "--places", "relu,relu"], 2, "name one of them twice"),
+        (
+            ["quantize", here, "--out", out, "--places", "relu,relu"],
+            2,
+            "places must be distinct, got",
+        ),
         (["quantize", here, "--out", out, "--recipe", "demo"], 2, "has no section quantize"),
-        (["quantize", here, "--out", out, "--labels", out], 1, "holds no soft labels"),
+        (["quantize", here, "--out", out, "--labels", out], 1, "has no soft labels"),
         (
             ["quantize", here, "--out", out, "--train.precision", "bfloat16"],
             2,
-            "cannot hold integers of 9 bits",
+            "got bfloat16, which cannot represent 9-bit integers",
         ),
-        (["quantize", str(done), "--out", out], 1, "quantized already"),
-        (["quantize", here, "--out", here, "--steps", "0"], 1, "is what is worked on"),
-        (["quantize", here, "--out", str(done), "--steps", "0"], 1, "holds a run that was trained"),
+        (["quantize", str(done), "--out", out], 1, "already quantized"),
+        (
+            ["quantize", here, "--out", here, "--steps", "0"],
+            1,
+            "is the run itself: choose another --out",
+        ),
+        (
+            ["quantize", here, "--out", str(done), "--steps", "0"],
+            1,
+            "holds a trained run: choose another --out",
+        ),
         (
             ["quantize", here, "--out", str(done), "--bits", "8"],
             1,
             "quantize.bits, quantize.calibration_tokens",
         ),
-        (["quantize", "--resume", str(calibrated)], 1, "is a result that is not trained further"),
+        (
+            ["quantize", "--resume", str(calibrated)],
+            1,
+            "is a result, which cannot be trained further",
+        ),
         (
             ["quantize", here, "--out", out, "--sweep", "9,x"],
             2,
@@ -300,11 +316,15 @@ def test_mistakes(
             )
         ),
         (["quantize", here, "--out", out, "--sweep", "9,99"], 2, "quantize.bits = 99"),
-        (["quantize", here, "--out", out, "--sweep", "9,9"], 2, "--sweep 9,9 names one of them"),
+        (
+            ["quantize", here, "--out", out, "--sweep", "9,9"],
+            2,
+            "--sweep must be distinct, got 9,9",
+        ),
         (
             ["quantize", here, "--out", out, "--sweep", "9", "--methods", "fitted,fitted"],
             2,
-            "--methods fitted,fitted names one of them twice",
+            "--methods must be distinct, got fitted,fitted",
         ),
         *(
             (
@@ -353,7 +373,7 @@ def test_mistakes(
         (
             ["quantize", here, "--out", out, "--labels", str(labels), "--distill.top_k", "6"],
             1,
-            "the recipe asks for the",
+            "the recipe needs the",
         ),
         (
             [
@@ -366,7 +386,7 @@ def test_mistakes(
         (
             ["quantize", here, "--out", out, "--distill.top_k", "5", "--sweep", "9"],
             2,
-            "name soft labels with --labels",
+            "give soft labels with --labels",
         ),
         *(
             (["quantize", here, "--out", str(place), *words], 1, f"{file} is a file, not a folder")

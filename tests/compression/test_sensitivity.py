@@ -80,7 +80,7 @@ def test_another_model_or_text_is_refused(tmp_path: Path) -> None:
     analyse(analysed_model(), analysed_text(), file, ALONE, grid=GRID)
     other = analysed_model()
     other.tables[0].data[0, 0] += 1
-    with pytest.raises(RunError, match="an analysis with other model; remove it"):
+    with pytest.raises(RunError, match="an analysis with other model: remove it"):
         analyse(other, analysed_text(), file, ALONE, grid=GRID)
     with pytest.raises(RunError, match="with other tokens, text"):
         analyse(analysed_model(), analysed_text()[:200], file, ALONE, grid=GRID)

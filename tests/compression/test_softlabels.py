@@ -259,7 +259,7 @@ def test_labels_that_are_shifted_are_refused(folder: Path, corpus: Corpus) -> No
         array = np.load(file)
         np.save(file, np.roll(array, 1, axis=0))
     labels = SoftLabels.open(folder)
-    with pytest.raises(LabelsError, match="do not stand beside their tokens"):
+    with pytest.raises(LabelsError, match="belong to other tokens"):
         labels.check_corpus(corpus)
 
 
@@ -268,8 +268,8 @@ def test_a_recipe_must_ask_for_the_labels_there_are(folder: Path) -> None:
     labels.check_recipe(DistillConfig(top_k=8))
     labels.check_recipe(DistillConfig(top_k=3))
     for config, said in (
-        (DistillConfig(top_k=9), "are the top 8 words, but the recipe asks for the top 9"),
-        (DistillConfig(method="sampled", samples=8), "asks for the 8 sampled"),
+        (DistillConfig(top_k=9), "are the top 8 words, but the recipe needs the top 9"),
+        (DistillConfig(method="sampled", samples=8), "the recipe needs the 8 sampled"),
     ):
         with pytest.raises(LabelsError, match=said):
             labels.check_recipe(config)
@@ -305,14 +305,14 @@ def test_what_is_not_whole_is_refused(folder: Path, tmp_path: Path) -> None:
     noise = broken("noise")
     (noise / "manifest.json").write_text("{")
     for path, said in (
-        (cut, "00001.probabilities.npy does not fit its manifest"),
-        (gone, r"00002.ids.npy does not fit its manifest \(missing\)"),
-        (other, "00000.ids.npy does not fit its manifest .not 1,500 x 8 values of type uint8"),
-        (begun, "are not finished"),
+        (cut, "00001.probabilities.npy does not match its manifest"),
+        (gone, r"00002.ids.npy does not match its manifest \(missing\)"),
+        (other, "00000.ids.npy does not match its manifest .not 1,500 x 8 values of type uint8"),
+        (begun, "are incomplete"),
         (odd, "settings.count: input should be a valid integer"),
         (noise, "manifest.json is damaged"),
-        (tmp_path, "holds no soft labels"),
-        (tmp_path / "nowhere", "holds no soft labels"),
+        (tmp_path, "has no soft labels"),
+        (tmp_path / "nowhere", "has no soft labels"),
     ):
         with pytest.raises(LabelsError, match=said) as caught:
             SoftLabels.open(path)
@@ -339,7 +339,7 @@ def test_a_folder_belongs_to_one_teacher_and_one_kind(
     foreign = tmp_path / "foreign"
     foreign.mkdir()
     (foreign / "letter.txt").write_text("dear")
-    with pytest.raises(LabelsError, match=r"holds 'letter.txt', which is no part"):
+    with pytest.raises(LabelsError, match=r"contains 'letter.txt', which is not part"):
         write_soft_labels(teacher, corpus, foreign)
     with pytest.raises(LabelsError, match="is a file"):
         write_soft_labels(teacher, corpus, foreign / "letter.txt")

@@ -25,7 +25,7 @@ def test_the_drawing_has_every_place_once() -> None:
 
 
 def test_the_papers_two_placements() -> None:
-    """Seven places a layer and one more are 57 quantizers in eight layers; the text has fewer."""
+    """Seven places per layer and one more are 57 quantizers in eight layers; the text has fewer."""
     code, text = (load_recipe(f"paper/quantized-{name}") for name in ("code", "text"))
     for recipe, count, wide in ((code, 57, 9), (text, 33, 32)):
         config = recipe.quantize

@@ -1,4 +1,4 @@
-"""Log-probabilities of several words a token: the softmax alone, all bins, and with the cache."""
+"""Log-probabilities of several words per token: the softmax alone, all bins, and with the cache."""
 
 from typing import Any
 

@@ -70,13 +70,13 @@ def test_a_name_in_the_call_goes_before_the_variable() -> None:
 def test_the_variable_is_named_where_there_are_no_such_kernels() -> None:
     assert ask("mmx") == [
         "there are no kernels 'mmx', which MICRONET_KERNELS asks for; "
-        "take auto, scalar, avx2 or avx512",
+        "choose auto, scalar, avx2 or avx512",
         "",
     ]
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in RUNNING])
 def test_kernels_that_do_not_run_here_are_refused(name: str) -> None:
-    with pytest.raises(InferenceError, match=f"no {name} kernels; take auto"):
+    with pytest.raises(InferenceError, match=f"no {name} kernels; choose auto"):
         NativeEngine(shipped_model(), kernels=name)
-    assert f"no {name} kernels, which MICRONET_KERNELS asks for; take auto" in ask(name)[0]
+    assert f"no {name} kernels, which MICRONET_KERNELS asks for; choose auto" in ask(name)[0]

@@ -30,7 +30,7 @@ def test_the_distribution_goes_into_a_given_array(path: Path) -> None:
     answer = session.log_distribution(room)
     assert np.shares_memory(answer, room)
     np.testing.assert_array_equal(room, session.log_distribution())
-    with pytest.raises(InferenceError, match="one number for each word"):
+    with pytest.raises(InferenceError, match="must have one number for each word"):
         session.log_distribution(np.zeros(49, np.float32))
 
 

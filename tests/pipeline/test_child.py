@@ -1,4 +1,4 @@
-"""Stages in processes of their own: what ends them is told, and what is asked of them arrives."""
+"""Stages in child processes: signals that end them are reported, requests to stop arrive."""
 
 import signal
 import subprocess
@@ -67,7 +67,7 @@ def _started(recipe_file: Path, tmp_path: Path) -> Iterator[Start]:
     [
         ("execute_illegal_instruction()", "SIGILL", "try --teacher.train.precision float32"),
         ("os.kill(os.getpid(), signal.SIGKILL)", "SIGKILL", "--teacher.train.accumulate 2"),
-        ("os.kill(os.getpid(), signal.SIGUSR1)", "SIGUSR1", "nothing is known of why"),
+        ("os.kill(os.getpid(), signal.SIGUSR1)", "SIGUSR1", "the cause is unknown"),
     ],
 )
 def test_a_stage_that_is_ended_by_a_signal_is_named(
@@ -79,7 +79,7 @@ def test_a_stage_that_is_ended_by_a_signal_is_named(
     last = said.strip().splitlines()[-1]
     assert last.startswith(f"micronet: stage teacher was ended by {number}; ")
     assert remedy in last
-    assert last.endswith("the same command goes on from what was saved")
+    assert last.endswith("the same command resumes from what was saved")
 
 
 def test_errors_of_a_stage_arrive_as_they_are(started: Start) -> None:
@@ -97,7 +97,7 @@ def test_errors_of_a_stage_arrive_as_they_are(started: Start) -> None:
 def test_who_asks_the_parent_to_stop_asks_the_stage(
     started: Start, tmp_path: Path, number: signal.Signals
 ) -> None:
-    """It saves and says how to go on, and the run's bits are those of one without a stop."""
+    """It saves and says how to resume, and the run's bits equal those of one without a stop."""
     process = started(f"time.sleep(0.5); open({str(tmp_path / 'there')!r}, 'w'); time.sleep(1)")
     wait_for(tmp_path / "there")
     process.send_signal(number)

@@ -227,7 +227,7 @@ def test_a_foreign_folder_is_not_touched(tmp_path: Path, run: Run) -> None:
     (tmp_path / "out" / "corpus" / "mine.txt").write_text("mine")
     code, said, _ = run(tmp_path / "out")
     assert code == 1
-    assert "is there and no stage of this pipeline" in said["err"]
+    assert "exists and is not a stage of this pipeline" in said["err"]
     assert (tmp_path / "out" / "corpus" / "mine.txt").read_text() == "mine"
 
 
@@ -254,7 +254,7 @@ def test_a_full_disk_ends_in_a_sentence_and_can_be_resumed(
         assert done.returncode == 1, done.stderr
         assert last.startswith("micronet: "), done.stderr
         assert "Traceback" not in done.stderr
-        assert "space on the disk" in last or "make room on the disk" in last, last
+        assert "check free disk space" in last or "free disk space, then" in last, last
     assert run(out)[0] == 0
     same(finished, out)
 
@@ -289,7 +289,7 @@ def check_read_only(recipe_file: Path, tmp_path: Path, script: str) -> None:
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
     assert done.stderr.count("\n") == 1, done.stderr
-    assert "cannot be written (Permission denied); make" in done.stderr
+    assert "cannot be written (Permission denied): make" in done.stderr
     out.chmod(0o755)
     (out / "stages").chmod(0o755)
     (out / ".lock").chmod(0o644)
@@ -308,9 +308,17 @@ def test_mistakes_are_one_sentence(
         (("run", whole, "--out", out, "--take", "teacher"), 2, "must be STAGE=RUN"),
         (("run", whole, "--out", out, "--take", "corpus=x"), 2, "no such stage trains here"),
         (("run", teacher, "--out", out, "--teacher.train.steps", "3"), 2, "has no teacher"),
-        (("run", whole, "--out", out, "--distill.teacher", "none"), 2, "names no teacher"),
+        (
+            ("run", whole, "--out", out, "--distill.teacher", "none"),
+            2,
+            "has a section distill but no teacher",
+        ),
         (("run", whole, "--out", out, "--distill.teacher", whole), 2, "trained and no more"),
-        (("run", whole, "--out", out, "--prune.train.steps", "4"), 2, "must not exceed 4 prune.tr"),
+        (
+            ("run", whole, "--out", out, "--prune.train.steps", "4"),
+            2,
+            "prune.steps must not exceed 4 prune.tr",
+        ),
         (("run", whole, "--out", out, "--corpus.source", "gone.txt"), 1, "no file or folder gone"),
         (("run", whole, "--out", out, "--corpus", "gone"), 1, "gone"),
     ):

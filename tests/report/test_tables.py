@@ -170,7 +170,7 @@ def test_a_stage_that_fails_is_named_and_the_others_are_finished(
     assert main([*words, *given]) == 1
     said = capsys.readouterr().err.splitlines()[-1]
     assert "4 of the stages failed" in said
-    assert "the same command goes on" in said
+    assert "the same command resumes" in said
     assert list(out.glob("corpus-*"))
 
 

@@ -1,4 +1,4 @@
-"""The self-test of kernels: sound ones pass, and death, hangs and wrong numbers are told apart."""
+"""The self-test of kernels: correct ones pass; crashes, hangs and wrong numbers are reported."""
 
 import signal
 import sys

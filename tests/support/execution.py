@@ -92,9 +92,9 @@ class Past:
     """What a stream remembers: full contexts and, where there is a cache, a full cache."""
 
     keys: Sequence[Array]
-    """One (C − 1, h, k) a layer, the newest last."""
+    """One (C − 1, h, k) per layer, the newest last."""
     values: Sequence[Array]
-    """One (C − 1, h, v) a layer, the newest last."""
+    """One (C − 1, h, v) per layer, the newest last."""
     states: Array | None = None
     """(N, d) activations in the cache."""
     words: Sequence[int] = ()

@@ -1,4 +1,4 @@
-"""docs/arithmetic.md written down a second time: NumPy, one token after another, no torch.
+"""A second implementation of docs/arithmetic.md: NumPy, one token after another, no torch.
 
 Reads what a checkpoint stores (integers, scales, ranges), so it also tests that these suffice.
 """

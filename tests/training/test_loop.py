@@ -224,7 +224,9 @@ def test_batch_must_be_shared_evenly(
     tmp_path: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     three = Processes(rank=0, count=3, device=torch.device("cpu"))
-    with pytest.raises(ConfigError, match=r"train\.batch 4 cannot be shared by 3 processes"):
+    with pytest.raises(
+        ConfigError, match=r"train\.batch must be a multiple of 3 for 3 processes .* got 4"
+    ):
         Trainer(Run(tmp_path), tiny_recipe(corpus), corpus, three, next_word_loss, [])
 
 

@@ -230,7 +230,9 @@ def test_a_run_in_bfloat16_is_refused_where_it_does_not_work(
         context.setattr(torch, "ones", execute_illegal_instruction)
         machine_verdict(again=True)
         longer = tiny_recipe(corpus, train__precision="auto", train__steps=14)
-        with pytest.raises(RunError, match=r"go on in fp32.*--resume .* --train.precision float32"):
+        with pytest.raises(
+            RunError, match=r"resume in fp32.*--resume .* --train.precision float32"
+        ):
             train(run, longer, corpus, amend=True, quiet=True)
         words = ["train", "--resume", str(run.path), "--corpus", str(corpus.path)]
         words += ["--train.steps", "14", "--train.precision", "float32"]

@@ -1,4 +1,4 @@
-"""What a run tells: the progress line, and TensorBoard's files."""
+"""A run's reports: the progress line, and TensorBoard's files."""
 
 import io
 from pathlib import Path

@@ -11,7 +11,7 @@ LAYERS, ROWS = 2, 4
 
 
 def rows(low: int, high: int) -> Stream:
-    """Streams of some rows of the batch; every number tells its row."""
+    """Streams of some rows of the batch; every number identifies its row."""
 
     def marked(*shape: int, part: int) -> Tensor:
         row = torch.arange(low, high, dtype=torch.float32)

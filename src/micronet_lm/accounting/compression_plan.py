@@ -1,4 +1,4 @@
-"""What pruning and quantization would make of a target, before they are done."""
+"""The target of a model after planned pruning and quantization."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -11,34 +11,34 @@ from micronet_lm.layout import EMBEDDINGS, PRUNABLE, Role, Slot, slots
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How a model is to be pruned and quantized."""
+    """Planned pruning and quantization of a model."""
 
     density: Fraction | None = None
-    """Share of non-zeros in every prunable matrix; None leaves the matrices as they are."""
+    """Share of non-zeros in every prunable matrix; None leaves the matrices unchanged."""
     bits: int = FULL
-    """Of weights and activations; the full number quantizes nothing."""
+    """Bits of weights and activations; 32 quantizes nothing."""
     activations: str = "code"
-    """Which activations are quantized: a key of `PLACEMENTS`."""
+    """Quantized activations: a key of `PLACEMENTS`."""
     embeddings: bool = True
     """Whether the embedding tables are quantized too."""
     scale_a_row: bool = False
-    """Whether a quantized matrix has a scale for each row, or one."""
+    """Whether a quantized matrix has one scale per row instead of one."""
 
     def __post_init__(self) -> None:
         if self.density is not None and not 0 <= self.density <= 1:
             raise UsageError(
-                f"the density {float(self.density):g} is not a share: give one from 0 (all "
-                "pruned) to 1 (nothing pruned)"
+                "density must be from 0 (all pruned) to 1 (nothing pruned), got "
+                f"{float(self.density):g}"
             )
         if not 2 <= self.bits <= FULL:
             raise UsageError(
-                f"{self.bits} bits cannot be counted: give 2 to {FULL - 1}, or {FULL} for a model "
-                "that is not quantized"
+                f"bits must be 2 to {FULL - 1}, or {FULL} for a model that is not quantized, got "
+                f"{self.bits}"
             )
 
 
 def carry_out(plan: Plan, target: Target) -> Target:
-    """Prune and quantize a target as planned."""
+    """Return a target pruned and quantized as planned."""
     matrices = dict(target.matrices)
     for slot in slots(target.shape):
         matrix = matrices[slot.name]
@@ -54,7 +54,7 @@ def carry_out(plan: Plan, target: Target) -> Target:
 
 
 def evenly(slot: Slot, nonzeros: int) -> Matrix:
-    """A matrix whose non-zeros are spread over its rows as evenly as they can be."""
+    """Return a matrix whose non-zeros are spread as evenly as possible over its rows."""
     low, more = divmod(nonzeros, slot.outputs)
     biased = slot.bias is not None
     groups = ((slot.outputs - more, low), (more, low + 1))
@@ -68,7 +68,7 @@ def evenly(slot: Slot, nonzeros: int) -> Matrix:
 
 
 def _quantized(matrix: Matrix, role: Role, plan: Plan) -> Matrix:
-    """As the authors' code has it: position tables stay, biases go along with their matrix."""
+    """Quantize as the authors' code does: not position tables, biases like their matrix."""
     if role is Role.POSITIONS or (role in EMBEDDINGS and not plan.embeddings):
         return matrix
     scales = matrix.outputs if plan.scale_a_row else 1

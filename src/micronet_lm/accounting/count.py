@@ -1,4 +1,4 @@
-"""Counts a target: one row for each piece of a streaming step, under given rules.
+"""Count a target: one row per piece of a streaming step, under given rules.
 
 The step takes one token and predicts the next word: all bins' probabilities, with a full context
 and a full cache.
@@ -28,7 +28,7 @@ def count(target: Target, rules: Rules = PAPER) -> Account:
 
 
 def differences(target: Target, rules: Rules) -> list[Difference]:
-    """Walk from rules `paper` to these by one departure at a time; all amounts add up."""
+    """Return the differences from rules `paper`, one departure at a time; they add up."""
     found, taken, before = [], set[Departure](), count(target)
     for departure in Departure:
         if departure not in rules.departures:
@@ -45,7 +45,7 @@ def differences(target: Target, rules: Rules) -> list[Difference]:
 
 
 def _input(pieces: Pieces) -> Iterator[Row]:
-    """Projections of the looked-up embedding, each as often as test tokens need it."""
+    """Yield the projections of the embedding, weighted by how many test tokens need each."""
     target = pieces.target
     for number, share in enumerate(target.shares):
         matrix = target.matrices.get(f"embedding.projections.{number}.weight")
@@ -59,7 +59,7 @@ def _input(pieces: Pieces) -> Iterator[Row]:
 
 
 def _attention(pieces: Pieces, number: int) -> Iterator[Row]:
-    """LayerNorm, attention of h heads to C tokens, residual."""
+    """Yield LayerNorm, attention of h heads to C tokens, residual."""
 
     def label(name: str) -> Label:
         return Label(part=f"layer {number + 1}", component="attention", name=name)
@@ -74,7 +74,7 @@ def _attention(pieces: Pieces, number: int) -> Iterator[Row]:
         input_bits=target.activation_bits(Place.ATTENTION_NORM),
         quantizer=Place.QKV,
     )
-    # The factor becomes part of the queries' scale: their integers, and the products' bits, stay.
+    # The factor becomes part of the queries' scale: their integers and bits do not change.
     if pieces.makes(Departure.QUERIES):
         yield pieces.scaling(label("queries / √d_k"), h * k)
     yield pieces.product(
@@ -104,16 +104,16 @@ def _attention(pieces: Pieces, number: int) -> Iterator[Row]:
 
 
 def _scores(pieces: Pieces, table: tuple[Rows, ...]) -> Iterator[Rows]:
-    """Rows of the position scores: each is added to its key score, as a bias would be."""
+    """Yield rows of the position scores: each is added to its key score, like a bias."""
     shape = pieces.target.shape
-    if not pieces.makes(Departure.ROW_SUMS):  # the authors' code takes the table for full
+    if not pieces.makes(Departure.ROW_SUMS):  # the authors' code counts the table as dense
         table = (Rows(count=shape.context, nonzeros=shape.key_width),)
     heads = shape.heads if pieces.makes(Departure.POSITION_HEADS) else 1
     return (Rows(count=heads * r.count, nonzeros=r.nonzeros, biased=True) for r in table)
 
 
 def _feed_forward(pieces: Pieces, number: int) -> Iterator[Row]:
-    """LayerNorm, d to d_ff, ReLU, d_ff to d, residual."""
+    """Yield LayerNorm, d to d_ff, ReLU, d_ff to d, residual."""
 
     def label(name: str) -> Label:
         return Label(part=f"layer {number + 1}", component="feed-forward", name=name)
@@ -136,7 +136,7 @@ def _feed_forward(pieces: Pieces, number: int) -> Iterator[Row]:
 
 
 def _softmax(pieces: Pieces) -> Iterator[Row]:
-    """All bins' probabilities. The tables, which the input shares, are stored here."""
+    """Yield all bins' probabilities. The tables, shared with the input, are stored here."""
     if Place.HIDDEN in pieces.target.places:
         label = Label(part="bin 1", component="softmax", name="hidden state")
         yield pieces.others(label, ZERO, Place.HIDDEN)
@@ -145,7 +145,7 @@ def _softmax(pieces: Pieces) -> Iterator[Row]:
 
 
 def _bin(pieces: Pieces, number: int) -> Iterator[Row]:
-    """One bin's projection, words and softmax; the first also has entries for the others."""
+    """Yield one bin's projection, words and softmax; the first also has entries for tails."""
 
     def label(name: str) -> Label:
         return Label(part=f"bin {number + 1}", component="softmax", name=name)
@@ -160,7 +160,7 @@ def _bin(pieces: Pieces, number: int) -> Iterator[Row]:
         bits = target.activation_bits(Place.PROJECTED)
     table = target.matrices[f"embedding.tables.{number}"]
     yield pieces.matrix(label("words"), table, input_bits=bits)
-    # A bin's factor is multiplied into what its exponentials are divided by: one operation.
+    # A bin's factor is multiplied into the divisor of its exponentials: one operation.
     factor = pieces.makes(Departure.TAIL_CHANCE)  # the probability of the bin
     if number == 0:
         factor = target.cache > 0 and pieces.makes(Departure.CACHE_MIXING)  # 1 − λ
@@ -172,7 +172,7 @@ def _bin(pieces: Pieces, number: int) -> Iterator[Row]:
 
 
 def _cache(pieces: Pieces) -> Iterator[Row]:
-    """Similarities to the last N activations, their softmax, and votes for their words."""
+    """Yield similarities to the last N hidden states, their softmax, and votes for their words."""
 
     def label(name: str) -> Label:
         return Label(part="cache", component="cache", name=name)
@@ -183,7 +183,7 @@ def _cache(pieces: Pieces) -> Iterator[Row]:
     bits, mixing = target.activation_bits(Place.HIDDEN), pieces.makes(Departure.CACHE_MIXING)
     if pieces.makes(Departure.CACHE_VALUES):
         yield pieces.values(label("θ and λ"), 2)
-    if mixing:  # θ becomes part of the hidden state's scale, whose integers stay
+    if mixing:  # θ becomes part of the hidden state's scale, whose integers do not change
         yield pieces.scaling(label("θ · hidden state"), width)
     rows = [Rows(count=size, nonzeros=width)]
     yield pieces.product(label("similarities"), rows, width, (bits, bits))

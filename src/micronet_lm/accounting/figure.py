@@ -1,4 +1,4 @@
-"""A picture of where storage and operations go."""
+"""A figure of storage and operations by part of the model."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -9,12 +9,12 @@ from micronet_lm.accounting.summary import factors, grouped
 from micronet_lm.errors import UsageError
 from micronet_lm.files import replacing
 
-if TYPE_CHECKING:  # only who wants a picture needs matplotlib
+if TYPE_CHECKING:  # matplotlib is needed only for figures
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 FORMS = ("png", "svg", "pdf")
-"""Kinds of pictures."""
+"""File formats of figures."""
 
 KINDS = {"multiplies": "#2f6690", "adds": "#81b1d5", "other": "#e0a458"}
 """Kinds of operations, and their colours."""
@@ -30,7 +30,7 @@ COMPONENTS = {
 
 
 def check_form(path: Path) -> None:
-    """Refuse a picture that could not be drawn, before the counting."""
+    """Refuse a file format that cannot be drawn, before the counting."""
     if path.suffix.removeprefix(".").lower() not in FORMS:
         raise UsageError(f"--plot {path} must end in .{', .'.join(FORMS[:-1])} or .{FORMS[-1]}")
 
@@ -44,7 +44,7 @@ def plot(account: Account, path: Path) -> None:
 
 
 def account_figure(account: Account) -> "Figure":
-    """Storage and operations by part of the model."""
+    """Return a figure of storage and operations by part of the model."""
     from matplotlib.figure import Figure
 
     parts = grouped(account.rows, "part")
@@ -55,7 +55,13 @@ def account_figure(account: Account) -> "Figure":
     _bars(right, names, {kind: [getattr(p, kind) for p in parts] for kind in KINDS}, KINDS)
     for axes, what, unit, total, factor in (
         (left, "storage", "32-bit parameters", account.storage, factors(account)[0]),
-        (right, "operations", "32-bit operations a token", account.operations, factors(account)[1]),
+        (
+            right,
+            "operations",
+            "32-bit operations per token",
+            account.operations,
+            factors(account)[1],
+        ),
     ):
         below = f": 1/{factor:,.1f} of the baseline" if factor else ""
         axes.set_title(f"{what} {float(total):,.0f}{below}", fontsize=11)
@@ -85,7 +91,7 @@ def account_figure(account: Account) -> "Figure":
 
 
 def _storage(account: Account, component: str, names: list[str]) -> list[Fraction]:
-    """What one component stores in each part."""
+    """Return what one component stores in each part."""
     rows = [row for row in account.rows if row.label.component == component]
     found = {group.name: group.storage for group in grouped(rows, "part")}
     return [found.get(name, Fraction(0)) for name in names]
@@ -94,7 +100,7 @@ def _storage(account: Account, component: str, names: list[str]) -> list[Fractio
 def _bars(
     axes: "Axes", names: list[str], columns: dict[str, list[Fraction]], colours: dict[str, str]
 ) -> None:
-    """Stack the columns as horizontal bars, one a name."""
+    """Draw the columns as stacked horizontal bars, one per name."""
     from matplotlib.ticker import MaxNLocator
 
     places = list(range(len(names)))

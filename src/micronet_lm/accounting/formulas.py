@@ -1,4 +1,4 @@
-"""Every formula of the counting, in one place: what it is, how it is written, who says so.
+"""Every formula of the counting: what it counts, its text, its source and its function.
 
 Amounts are exact fractions, so that totals agree to the last digit and differences add up. A
 number of b bits counts b/32 of a parameter; an operation on inputs of at most b bits counts b/32
@@ -20,7 +20,7 @@ STORAGE_BASELINE = 159_000_000
 """32-bit parameters of the challenge's baseline."""
 
 OPERATIONS_BASELINE = 318_000_000
-"""32-bit operations a token of the challenge's baseline."""
+"""32-bit operations per token of the challenge's baseline."""
 
 CODE = "authors' evaluation code"
 RULES = "challenge's rules"
@@ -33,16 +33,16 @@ class Formula:
     title: str
     """What is counted."""
     text: str
-    """The formula as a reader writes it."""
+    """The formula as text."""
     source: str
-    """Where it comes from."""
+    """Its source."""
     rules: Literal["paper", "challenge", "both"]
     """Which rules use it."""
     compute: Callable[..., Fraction]
 
 
 FORMULAS: list[Formula] = []
-"""All of them, in the order in which a reader wants them."""
+"""All formulas, in reading order."""
 
 P = ParamSpec("P")
 
@@ -64,46 +64,46 @@ def _formula(
 
 @_formula("weights, masked", "(z·b + n) / 32", source=CODE, rules="paper")
 def masked(size: int, nonzeros: int, bits: int) -> Fraction:
-    """Non-zero weights, and one bit of mask for every weight."""
+    """Count non-zero weights, and one bit of mask per weight."""
     return Fraction(nonzeros * bits + size, FULL)
 
 
 @_formula("weights, the shorter form", "min(z·b + n, n·b) / 32", source=RULES, rules="challenge")
 def shorter(size: int, nonzeros: int, bits: int) -> Fraction:
-    """Sparse with a mask, or dense without one."""
+    """Count sparse weights with a mask, or dense ones without, whichever is less."""
     return Fraction(min(nonzeros * bits + size, size * bits), FULL)
 
 
 @_formula("values as they are", "n·b / 32", source=RULES, rules="challenge")
 def plain(size: int, bits: int) -> Fraction:
-    """LayerNorm's gains and biases, θ and λ, scales and ranges."""
+    """Count LayerNorm's gains and biases, θ and λ, scales and ranges."""
     return Fraction(size * bits, FULL)
 
 
 @_formula("activation quantizer", "1 + (32 − b)/32", source=CODE, rules="paper")
 def quantizer(bits: int) -> Fraction:
-    """A 32-bit range, and a scale whose last b bits are zero."""
+    """Count a 32-bit range, and a scale whose last b bits are zero."""
     return 1 + Fraction(FULL - bits, FULL)
 
 
 @_formula("activation quantizer, scale in full", "1 + 1", source=RULES, rules="challenge")
 def whole_quantizer() -> Fraction:
-    """A 32-bit range and a 32-bit scale."""
+    """Count a 32-bit range and a 32-bit scale."""
     return Fraction(2)
 
 
-# Operations a token.
+# Operations per token.
 
 
 @_formula("product, multiplies", "z, each b/32", source=CODE, rules="both")
 def multiplies(rows: Iterable[Rows]) -> Fraction:
-    """One for every non-zero weight, before its bits are regarded."""
+    """Count one per non-zero weight, whatever its bits."""
     return Fraction(sum(group.count * group.nonzeros for group in rows))
 
 
-@_formula("product, adds by density", "z·(in − 1)/in, and 1 a bias", source=CODE, rules="paper")
+@_formula("product, adds by density", "z·(in − 1)/in, and 1 per bias", source=CODE, rules="paper")
 def density_adds(rows: Iterable[Rows], inputs: int) -> Fraction:
-    """out·(in − 1) scaled by the density; a bias is one more."""
+    """Count out·(in − 1) scaled by the density, and one per bias."""
     rows = tuple(rows)
     biases = sum(group.count for group in rows if group.biased)
     return multiplies(rows) * Fraction(inputs - 1, inputs) + biases
@@ -113,7 +113,7 @@ def density_adds(rows: Iterable[Rows], inputs: int) -> Fraction:
     "product, adds by rows", "Σ over rows of max(m + bias − 1, 0)", source=RULES, rules="challenge"
 )
 def row_adds(rows: Iterable[Rows]) -> Fraction:
-    """What summing up a row's non-zeros and its bias takes."""
+    """Count the adds of each row's non-zeros and its bias."""
     terms = ((group.count, group.nonzeros + group.biased) for group in rows)
     return Fraction(sum(count * max(m - 1, 0) for count, m in terms))
 
@@ -125,7 +125,7 @@ def row_adds(rows: Iterable[Rows]) -> Fraction:
     rules="challenge",
 )
 def tree_adds(rows: Iterable[Rows], weight_bits: int, activation_bits: int) -> Fraction:
-    """An integer product has b_w + b_a − 1 bits; every level of the tree adds one."""
+    """Count adds in a tree: an integer product has b_w + b_a − 1 bits, and each level adds one."""
     bits = 0
     for group in rows:
         width, terms = weight_bits + activation_bits - 1, group.nonzeros
@@ -139,34 +139,34 @@ def tree_adds(rows: Iterable[Rows], weight_bits: int, activation_bits: int) -> F
 
 @_formula("LayerNorm, short", "6d", source=CODE, rules="paper")
 def norm(width: int) -> Fraction:
-    """As the authors count it."""
+    """Count as the authors do."""
     return Fraction(6 * width)
 
 
 @_formula("LayerNorm, all steps", "7d + 2", source=RULES, rules="challenge")
 def whole_norm(width: int) -> Fraction:
-    """Mean d, centring d, squares d, variance d, ε, 1/√, scaling d, gain d, bias d."""
+    """Count mean d, centring d, squares d, variance d, ε, 1/√, scaling d, gain d, bias d."""
     return Fraction(7 * width + 2)
 
 
 @_formula("softmax over n", "3n − 1", source=CODE, rules="both")
 def softmax(size: int) -> Fraction:
-    """Exponentials, their sum, and a division each."""
+    """Count exponentials, their sum, and a division each."""
     return Fraction(3 * size - 1)
 
 
 @_formula("one operation each", "n", source=CODE, rules="both")
 def each(size: int) -> Fraction:
-    """ReLU and residuals; for rules `challenge` also scalings, votes and mixing."""
+    """Count ReLU and residuals; for rules `challenge` also scalings, votes and mixing."""
     return Fraction(size)
 
 
 @_formula("score", "storage / 159 M + operations / 318 M", source="section 2.1", rules="both")
 def score(storage: Fraction, operations: Fraction) -> Fraction:
-    """The challenge's score; smaller is better."""
+    """Return the challenge's score; smaller is better."""
     return storage / STORAGE_BASELINE + operations / OPERATIONS_BASELINE
 
 
 def at_bits(amount: Fraction, bits: int) -> Fraction:
-    """What operations on inputs of at most so many bits count."""
+    """Return the count of operations on inputs of at most this many bits."""
     return amount * Fraction(bits, FULL)

@@ -1,7 +1,7 @@
-"""What the challenge wanted to count and could not: activations that are alive, and the state.
+"""The memory of a streaming step, which the challenge does not count: activations and state.
 
-The maximum transient activation size is the most numbers that a streaming step holds at one
-moment besides weights and state. A moment is listed with all that is still needed then.
+The maximum transient activation size is the largest number of values that a streaming step holds
+at one moment besides weights and state. A moment lists all values still needed then.
 """
 
 from dataclasses import dataclass
@@ -17,32 +17,32 @@ class Moment:
 
     name: str
     holds: tuple[tuple[str, int], ...]
-    """Names and sizes of the activations that are alive."""
+    """Names and sizes of the activations in memory."""
 
     @property
     def size(self) -> int:
-        """Activations alive, in numbers."""
+        """Number of values in memory."""
         return sum(size for _, size in self.holds)
 
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """What a stream remembers between two tokens: numbers, and bytes at their bits."""
+    """The state of a stream between two tokens: number of values, and bytes at their bits."""
 
     keys: int
     values: int
     cache: int
-    """Activations and, one number each, the words that followed them."""
+    """Hidden states and, one number each, the words that followed them."""
     bytes: Fraction
 
     @property
     def size(self) -> int:
-        """All of it, in numbers."""
+        """Total number of values."""
         return self.keys + self.values + self.cache
 
 
 def moments(target: Target) -> list[Moment]:
-    """List the moments of a streaming step at which much is alive."""
+    """Return the moments of a streaming step that need much memory."""
     shape = target.shape
     d, h, v = shape.width, shape.heads, shape.value_width
     qkv = h * (2 * shape.key_width + v)
@@ -73,7 +73,7 @@ def moments(target: Target) -> list[Moment]:
 
 
 def transient(target: Target) -> Moment:
-    """The moment at which most is alive: the maximum transient activation size."""
+    """Return the moment of the maximum transient activation size."""
     return max(moments(target), key=lambda moment: moment.size)
 
 

@@ -1,4 +1,4 @@
-"""A target from a recipe alone: the shape says everything, because nothing is trained yet."""
+"""A target from a recipe alone, before any training."""
 
 from micronet_lm.accounting.compression_plan import evenly
 from micronet_lm.accounting.target import Target
@@ -7,10 +7,10 @@ from micronet_lm.errors import ConfigError, UsageError
 from micronet_lm.layout import slots
 
 PAPER_BINS = (267_735, (3_500, 25_000))
-"""Vocabulary and cutoffs that the paper's shares belong to."""
+"""Vocabulary and cutoffs of the paper's shares."""
 
 PAPER_SHARES = (198_232, 35_479, 11_858)
-"""WikiText-103's test tokens in the paper's three bins."""
+"""Number of WikiText-103's test tokens in each of the paper's three bins."""
 
 
 def describe(
@@ -19,11 +19,11 @@ def describe(
     shares: tuple[int, ...] | None = None,
     shares_from: str = "given",
 ) -> Target:
-    """Describe the dense model of a recipe; `shares` are test tokens by bin, if they are known."""
+    """Return the target of a recipe's dense model; `shares` are test tokens by bin, if known."""
     shape = recipe.model
     if shape.vocabulary is None:
         raise ConfigError(
-            f"{name} does not say how many words it has: name its corpus with --corpus, or give "
+            f"{name} has no vocabulary size: give its corpus with --corpus, or give "
             "--model.vocabulary"
         )
     if shares is None:
@@ -40,27 +40,27 @@ def describe(
 
 
 def known_shares(shape: ModelConfig) -> tuple[tuple[int, ...], str]:
-    """Test tokens by bin that no corpus is needed for, and where they come from."""
+    """Return test tokens by bin that are known without a corpus, and their source."""
     if not shape.cutoffs:
         return (1,), "one bin"
     if (shape.vocabulary, shape.cutoffs) == PAPER_BINS:
         return PAPER_SHARES, "WikiText-103's test split"
     raise UsageError(
-        f"how many test tokens fall into the bins of the cutoffs {shape.cutoffs} is not known: "
-        "name a corpus with --corpus, or give the numbers with --shares"
+        f"the number of test tokens in the bins of the cutoffs {shape.cutoffs} is not known: "
+        "give a corpus with --corpus, or the numbers with --shares"
     )
 
 
 def check_shares(shares: tuple[int, ...], shape: ModelConfig) -> None:
-    """Refuse shares that do not fit the bins."""
+    """Refuse shares that do not match the bins."""
     bins = len(shape.cutoffs) + 1
     if len(shares) != bins:
         raise UsageError(
-            f"--shares has {len(shares)} numbers, but the model has {bins} bins; give the test "
-            "tokens of each bin, like 198232,35479,11858"
+            f"--shares must have one number for each of the model's {bins} bins, got "
+            f"{len(shares)}: give the test tokens of each bin, like 198232,35479,11858"
         )
     if min(shares) < 0 or not sum(shares):
         raise UsageError(
-            f"--shares {','.join(map(str, shares))} are not numbers of tokens; give one of 0 or "
-            "more for each bin, and not all 0"
+            f"--shares must be 0 or more and not all 0, got {','.join(map(str, shares))}: give the "
+            "test tokens of each bin"
         )

@@ -1,6 +1,6 @@
-"""The kinds of pieces that a streaming step is made of, each counted as one row.
+"""The kinds of pieces of a streaming step, each counted as one row.
 
-Where `paper` and `challenge` differ, the rules are asked for the departure on the spot.
+Where `paper` and `challenge` differ, the code checks the rules for the departure.
 """
 
 from collections.abc import Iterable
@@ -35,9 +35,9 @@ class Pieces:
         times: Fraction = Fraction(1),
         quantizer: Place | None = None,
     ) -> Row:
-        """A stored matrix times activations, and the quantizer of the result.
+        """Return the row of a stored matrix times activations, with the quantizer of the result.
 
-        `rows` stand for the matrix's own where the product is not one row for each of them.
+        `rows` replace the matrix's own where the product has other rows.
         """
         own = matrix.rows if rows is None else tuple(rows)
         product = self.product(label, own, matrix.inputs, (matrix.bits, input_bits))
@@ -61,7 +61,7 @@ class Pieces:
         bits: tuple[int, int],
         quantizer: Place | None = None,
     ) -> Row:
-        """Sums of products of two inputs with these bits."""
+        """Return the row of sums of products of two inputs with these bits."""
         rows = tuple(rows)
         number = formulas.multiplies(rows)
         by_rows = self.makes(Departure.ROW_SUMS)
@@ -79,22 +79,22 @@ class Pieces:
         )
 
     def scaling(self, label: Label, size: int) -> Row:
-        """Multiplies of full-precision numbers."""
+        """Return the row of multiplies of full-precision numbers."""
         number = formulas.each(size)
         bits = FREE_BITS if self.makes(Departure.FREE_MULTIPLIES) else FULL
         return Row(label=label, multiplies=formulas.at_bits(number, bits), plain_multiplies=number)
 
     def additions(self, label: Label, size: int) -> Row:
-        """Adds of full-precision numbers."""
+        """Return the row of adds of full-precision numbers."""
         number = formulas.each(size)
         return Row(label=label, adds=number, plain_adds=number)
 
     def others(self, label: Label, amount: Fraction, quantizer: Place | None = None) -> Row:
-        """Full-precision operations, and the quantizer of their result."""
+        """Return the row of full-precision operations, with the quantizer of their result."""
         return Row(label=label, other=amount, storage=self._quantizer(quantizer))
 
     def norm(self, label: Label, quantizer: Place) -> Row:
-        """A LayerNorm with its gain and bias."""
+        """Return the row of a LayerNorm with its gain and bias."""
         width = self.target.shape.width
         form = formulas.whole_norm if self.makes(Departure.NORM_STEPS) else formulas.norm
         row = (
@@ -110,19 +110,19 @@ class Pieces:
         )
 
     def values(self, label: Label, size: int) -> Row:
-        """Stored full-precision numbers."""
+        """Return the row of stored full-precision numbers."""
         bits = FREE_BITS if self.makes(Departure.FREE_STORAGE) else FULL
         storage = formulas.plain(size, bits)
         return Row(label=label, storage=storage, bits=bits, size=size, nonzeros=size)
 
     def _weight_bits(self, own: int) -> int:
-        """Bits that a weight counts in storage."""
+        """Return the bits that a weight counts in storage."""
         if self.makes(Departure.FREE_STORAGE):
             return FREE_BITS
         return own if self.makes(Departure.OWN_BITS) else self.target.bits
 
     def _multiply_bits(self, widest: int) -> int:
-        """Bits that a multiply counts."""
+        """Return the bits that a multiply counts."""
         if self.makes(Departure.FREE_MULTIPLIES):
             return FREE_BITS
         return widest if self.makes(Departure.WIDEST) else self.target.bits
@@ -137,7 +137,7 @@ class Pieces:
         return storage
 
     def _quantizer(self, place: Place | None) -> Fraction:
-        """What one activation quantizer stores."""
+        """Return the storage of one activation quantizer."""
         if place not in self.target.places:
             return ZERO
         if self.makes(Departure.WHOLE_SCALES):

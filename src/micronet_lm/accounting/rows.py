@@ -1,4 +1,4 @@
-"""What a count gives: rows, and their totals."""
+"""The result of a count: rows and their totals."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,43 +12,43 @@ ZERO = Fraction(0)
 
 @dataclass(frozen=True, kw_only=True)
 class Label:
-    """Where a row belongs."""
+    """The position of a row in tables."""
 
     part: str
     """`input`, `layer 3`, `bin 1` or `cache`: a line of the table by layer."""
     component: str
     """`embedding`, `attention`, `feed-forward`, `softmax` or `cache`."""
     name: str
-    """What it is."""
+    """Name of the row."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One piece of the model: what it stores, and what a token costs there."""
+    """One piece of the model: its storage, and its operations per token."""
 
     label: Label
     storage: Fraction = ZERO
-    """In 32-bit parameters."""
+    """Storage in 32-bit parameters."""
     multiplies: Fraction = ZERO
-    """At their bits."""
+    """Multiplies, weighted by their bits."""
     adds: Fraction = ZERO
-    """At their bits."""
+    """Adds, weighted by their bits."""
     other: Fraction = ZERO
     """Full-precision operations of LayerNorm, softmax and ReLU."""
     plain_multiplies: Fraction = ZERO
-    """Their number, whatever their bits."""
+    """Number of multiplies, whatever their bits."""
     plain_adds: Fraction = ZERO
-    """Their number, whatever their bits."""
+    """Number of adds, whatever their bits."""
     bits: int | None = None
-    """Of the weights, as they are counted."""
+    """Counted bits of the weights."""
     size: int = 0
-    """Stored values, zeros included."""
+    """Number of stored values, zeros included."""
     nonzeros: int = 0
-    """Stored values that are not zero."""
+    """Number of stored values that are not zero."""
 
     @property
     def operations(self) -> Fraction:
-        """All operations, at their bits."""
+        """All operations, weighted by their bits."""
         return self.multiplies + self.adds + self.other
 
 
@@ -61,7 +61,7 @@ class Account:
     rows: tuple[Row, ...]
 
     def total(self, column: str) -> Fraction:
-        """Sum up one column of the rows."""
+        """Return the sum of one column of the rows."""
         return sum((getattr(row, column) for row in self.rows), ZERO)
 
     @property
@@ -71,7 +71,7 @@ class Account:
 
     @property
     def operations(self) -> Fraction:
-        """32-bit operations a token."""
+        """32-bit operations per token."""
         return self.total("operations")
 
     @property
@@ -82,7 +82,7 @@ class Account:
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """What one departure from rules `paper` changes."""
+    """The change made by one departure from rules `paper`."""
 
     departure: Departure
     storage: Fraction

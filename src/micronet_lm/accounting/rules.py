@@ -1,8 +1,8 @@
-"""The two ways to count, and each difference between them as one named item.
+"""The two sets of rules, and each difference between them as one named item.
 
-Rules `paper` count as the authors' code does. Rules `challenge` count what the challenge's text
-says. Between them is a list of departures, in a fixed order: each changes one thing,
-so its amount is what the totals move by, and all amounts together are the whole difference.
+Rules `paper` count as the authors' code does. Rules `challenge` count as the challenge's text
+says. Between them is a list of departures, in a fixed order: each changes one thing, its amount is
+the change of the totals, and all amounts add up to the whole difference.
 """
 
 from dataclasses import dataclass, field
@@ -17,8 +17,8 @@ from micronet_lm.errors import UsageError
 class Departure(StrEnum):
     """Names of the differences, in the order in which they are applied."""
 
-    POSITION_HEADS = "position scores once a head"
-    SOFTMAX_HEADS = "attention softmax once a head"
+    POSITION_HEADS = "position scores once per head"
+    SOFTMAX_HEADS = "attention softmax once per head"
     QUERIES = "queries divided by √d_k"
     NORM_STEPS = "all steps of LayerNorm"
     ROW_SUMS = "adds of a sparse row by its non-zeros"
@@ -38,10 +38,10 @@ class Departure(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Reason:
-    """Why a departure is made."""
+    """The reason of a departure."""
 
     formula: str
-    """What it adds, in symbols."""
+    """Its amount, in symbols."""
     why: str
     """What the challenge's text says, and what the authors' code does."""
 
@@ -113,30 +113,30 @@ REASONS: dict[Departure, Reason] = {
 }
 
 FREE_BITS = 16
-"""What the allowance for unquantized models takes them for."""
+"""Bits at which the allowance counts unquantized models."""
 
 _OPTIONS = {Departure.TREE, Departure.FREE_STORAGE, Departure.FREE_MULTIPLIES}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """How to count: the departures from the authors' way."""
+    """A way of counting: the departures from the authors' way."""
 
     name: Literal["paper", "challenge"]
     departures: frozenset[Departure] = field(default_factory=frozenset)
 
     @property
     def options(self) -> list[str]:
-        """Conventions beyond the rules' own that are in force."""
+        """The options in use beyond the rules' own."""
         return [own.value for own in Departure if own in self.departures & _OPTIONS]
 
 
 PAPER = Rules(name="paper")
-"""As the authors' code counts."""
+"""The rules of the authors' code."""
 
 
 def challenge(*, tree: bool = False, freebie: bool = False) -> Rules:
-    """As the challenge's text has it, with its options."""
+    """Return the rules of the challenge's text, with options."""
     departures = set(Departure) - _OPTIONS
     if tree:
         departures.add(Departure.TREE)
@@ -151,14 +151,14 @@ def choose_rules(name: str, *, adds: str = "fp32", freebie: bool = False) -> Rul
         return challenge(tree=adds == "tree", freebie=freebie)
     if adds == "tree" or freebie:
         word = "--adds tree" if adds == "tree" else "--freebie"
-        raise UsageError(f"rules 'paper' have no {word}; take it with --rules challenge")
+        raise UsageError(f"rules 'paper' have no {word}: choose --rules challenge")
     return PAPER
 
 
 def check_rules(rules: Rules, target: Target) -> None:
-    """Refuse an allowance that the target has no right to."""
+    """Refuse an allowance that does not apply to the target."""
     if Departure.FREE_STORAGE in rules.departures and target.quantized:
         raise UsageError(
             f"--freebie is for models that are not quantized, but {target.name} has "
-            f"{target.bits} bits; leave out --freebie, or count {FULL} bits"
+            f"{target.bits} bits: leave out --freebie, or count {FULL} bits"
         )

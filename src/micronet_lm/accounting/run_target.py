@@ -1,4 +1,4 @@
-"""A target from a run's folder: the non-zeros are counted in its checkpoint, without torch."""
+"""A target from a run folder: non-zeros are counted in its checkpoint, without torch."""
 
 from collections import Counter
 from dataclasses import replace
@@ -23,7 +23,7 @@ def examine(
     shares_from: str = "given",
     checkpoint: Which = "best",
 ) -> Target:
-    """Describe the model of a run from what its checkpoint really holds."""
+    """Return the target of a run's model from the contents of its checkpoint."""
     file = checkpoint_file(path, checkpoint)
     check_shares(shares, recipe.model)
     with open_checkpoint(file) as reader:
@@ -54,7 +54,7 @@ def examine(
 
 
 def counted_shares(ids: NDArray[np.unsignedinteger], shape: ModelConfig) -> tuple[int, ...]:
-    """Count the tokens of a test split that fall into each bin."""
+    """Return the number of a test split's tokens in each bin."""
     bins = np.searchsorted(shape.cutoffs, ids, side="right")
     return tuple(np.bincount(bins, minlength=len(shape.cutoffs) + 1).tolist())
 
@@ -62,7 +62,7 @@ def counted_shares(ids: NDArray[np.unsignedinteger], shape: ModelConfig) -> tupl
 def _as_integers(
     matrix: Matrix, slot: Slot, config: QuantizeConfig, reader: CheckpointReader
 ) -> Matrix:
-    """Note the bits of a matrix and its bias, and count the scales that come with them."""
+    """Return the matrix with its bits, its bias's bits and its number of scales."""
     bits = {slot.name: bits_of(config, slot)}
     if slot.bias:
         bits[slot.bias] = bias_bits_of(config)
@@ -72,8 +72,8 @@ def _as_integers(
             continue
         if f"{PREFIX}{name}.steps" not in reader.names:
             raise RunError(
-                f"{reader.path} holds {name} as floats: it is what training goes on with; count "
-                "the run's best checkpoint, which has its integers"
+                f"{reader.path} has {name} as floats, for resuming the training: count the run's "
+                "best checkpoint, which has integers"
             )
         scales += len(reader.model_tensor(f"{name}.steps"))
         largest = int(np.abs(reader.model_tensor(name).astype(np.int32)).max(initial=0))

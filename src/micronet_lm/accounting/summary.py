@@ -1,4 +1,4 @@
-"""An account as plain values: what `--json` prints, what the report and the model card take."""
+"""An account as plain values, for `--json`, the report and the model card."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from micronet_lm.config import FULL
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Rows that are shown together, summed up."""
+    """The sum of rows that are shown together."""
 
     name: str
     storage: Fraction
@@ -24,23 +24,23 @@ class Group:
     adds: Fraction
     other: Fraction
     bits: tuple[int, ...]
-    """All numbers of bits that its weights have, the smallest first."""
+    """All widths of its weights, the smallest first."""
     size: int
     nonzeros: int
 
     @property
     def operations(self) -> Fraction:
-        """All operations, at their bits."""
+        """All operations, weighted by their bits."""
         return self.multiplies + self.adds + self.other
 
     @property
     def density(self) -> float | None:
-        """Share of non-zeros in what is stored; nothing where nothing is."""
+        """Share of non-zeros among stored values; None if nothing is stored."""
         return self.nonzeros / self.size if self.size else None
 
 
 def grouped(rows: Iterable[Row], by: str) -> list[Group]:
-    """Sum up rows by a field of their labels (`part` or `component`), in the order of the step."""
+    """Return rows summed by a field of their labels (`part` or `component`), in order."""
     found: dict[str, list[Row]] = {}
     for row in rows:
         found.setdefault(getattr(row.label, by), []).append(row)
@@ -48,12 +48,12 @@ def grouped(rows: Iterable[Row], by: str) -> list[Group]:
 
 
 def as_group(row: Row) -> Group:
-    """One row on its own, as a group."""
+    """Return one row as a group."""
     return summed(row.label.name, [row])
 
 
 def summed(name: str, rows: Sequence[Row]) -> Group:
-    """Sum up rows."""
+    """Return the sum of rows."""
 
     def total(column: str) -> Fraction:
         return sum((getattr(row, column) for row in rows), ZERO)
@@ -71,7 +71,7 @@ def summed(name: str, rows: Sequence[Row]) -> Group:
 
 
 def factors(account: Account) -> tuple[float | None, float | None]:
-    """How many times smaller than the challenge's baseline storage and operations are."""
+    """Return the baseline's storage and operations as multiples of the account's."""
     storage, operations = account.storage, account.operations
     return (
         float(STORAGE_BASELINE / storage) if storage else None,
@@ -80,7 +80,7 @@ def factors(account: Account) -> tuple[float | None, float | None]:
 
 
 def as_json(account: Account) -> dict[str, Any]:
-    """Everything as plain values, with whole numbers where they are whole."""
+    """Return everything as plain values, whole numbers as integers."""
     target, rules = account.target, account.rules
     storage_factor, operations_factor = factors(account)
     held, stream = transient(target), state(target)
@@ -124,7 +124,7 @@ def as_json(account: Account) -> dict[str, Any]:
 
 
 def formulas_as_json() -> list[dict[str, str]]:
-    """All formulas, without the functions that compute them."""
+    """Return all formulas, without their functions."""
     return [
         {"title": f.title, "formula": f.text, "rules": f.rules, "source": f.source}
         for f in FORMULAS
@@ -132,7 +132,7 @@ def formulas_as_json() -> list[dict[str, str]]:
 
 
 def number(amount: Fraction) -> int | float:
-    """A fraction as JSON has it."""
+    """Return a fraction as a JSON number."""
     return amount.numerator if amount.denominator == 1 else float(amount)
 
 

@@ -1,8 +1,8 @@
-"""What is counted: a plain description of a model, wherever it comes from.
+"""The target of the counting: a plain description of a model.
 
 It is made from a recipe (`recipe_target`), from a run's checkpoint (`run_target`) or from a packed
-file, and is all that the counting sees: the shape, the cache, where every matrix has its non-zeros
-and at how many bits, and which activations are quantized.
+file, and is all that the counting uses: the shape, the cache, every matrix's non-zeros and bits,
+and the quantized activations.
 """
 
 from collections import Counter
@@ -15,108 +15,108 @@ from micronet_lm.layout import Role, slots, vectors
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """Rows of a matrix that are alike."""
+    """Rows of a matrix with the same number of non-zeros."""
 
     count: int
-    """How many there are."""
+    """Number of these rows."""
     nonzeros: int
-    """Weights of one such row that are not zero."""
+    """Number of non-zero weights in each of these rows."""
     biased: bool = False
-    """Whether the row has a bias that is not zero."""
+    """Whether each has a bias that is not zero."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Matrix:
-    """A matrix with its bias, if it has one: what is stored, and what a product with it costs."""
+    """A matrix with its bias, if any, as far as storage and products depend on it."""
 
     name: str
     outputs: int
     inputs: int
     rows: tuple[Rows, ...]
-    """All rows, the like ones together."""
+    """All rows, grouped."""
     has_bias: bool = False
     bits: int = FULL
-    """Of a weight."""
+    """Bits per weight."""
     bias_bits: int = FULL
-    """Of a bias."""
+    """Bits per bias."""
     scales: int = 0
-    """Numbers that turn its integers back into weights."""
+    """Number of its scales."""
 
     @property
     def size(self) -> int:
-        """Weights, zeros included."""
+        """Number of weights, zeros included."""
         return self.outputs * self.inputs
 
     @property
     def nonzeros(self) -> int:
-        """Weights that are not zero."""
+        """Number of weights that are not zero."""
         return sum(rows.count * rows.nonzeros for rows in self.rows)
 
     @property
     def bias_size(self) -> int:
-        """Biases, zeros included."""
+        """Number of biases, zeros included."""
         return self.outputs if self.has_bias else 0
 
     @property
     def bias_nonzeros(self) -> int:
-        """Biases that are not zero."""
+        """Number of biases that are not zero."""
         return sum(rows.count for rows in self.rows if rows.biased)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """A model as the counting sees it."""
+    """A model as the counting uses it."""
 
     name: str
-    """What the user called it."""
+    """The name the user gave."""
     shape: ModelConfig
-    """Its vocabulary is known."""
+    """Shape of the model, with its vocabulary size."""
     matrices: Mapping[str, Matrix]
-    """By name; see `layout`."""
+    """Matrices by name; see `layout`."""
     cache: int = 0
-    """Activations that the cache holds; 0 is no cache."""
+    """Size of the cache; 0 for no cache."""
     shares: tuple[int, ...] = (1,)
-    """Test tokens in each bin."""
+    """Number of test tokens in each bin."""
     shares_from: str = "one bin"
-    """Where the shares come from, for the report."""
+    """Source of the shares, for the report."""
     bits: int = FULL
-    """Of weights and activations that are quantized; the full number means that none are."""
+    """Bits of quantized weights and activations; 32 means that none are quantized."""
     places: frozenset[Place] = field(default_factory=frozenset)
-    """Which activations are quantized."""
+    """Places of quantized activations."""
     place_bits: int | None = None
-    """Of quantized activations, where they differ from `bits`."""
+    """Bits of quantized activations, if they differ from `bits`."""
 
     @property
     def quantized(self) -> bool:
-        """Whether any weight or activation has fewer than its full bits."""
+        """Whether any weight or activation has fewer than 32 bits."""
         narrow = any(min(m.bits, m.bias_bits) < FULL for m in self.matrices.values())
         return narrow or any(self.activation_bits(place) < FULL for place in self.places)
 
     @property
     def parameters(self) -> int:
-        """Trained values, zeros included, θ and λ left out as the authors do."""
+        """Number of trained values, zeros included, without θ and λ as the authors count."""
         stored = sum(matrix.size + matrix.bias_size for matrix in self.matrices.values())
         return stored + vectors(self.shape)
 
     def activation_bits(self, place: Place) -> int:
-        """Bits of an activation."""
+        """Return the bits of a place's activations."""
         if place not in self.places:
             return FULL
         return self.bits if self.place_bits is None else self.place_bits
 
     def quantizers(self, place: Place) -> int:
-        """How many activation quantizers there are at a place, over all layers."""
+        """Return the number of activation quantizers of a place, over all layers."""
         return self.shape.quantizers(place) if place in self.places else 0
 
 
 def usual_bits(
     shape: ModelConfig, matrices: Mapping[str, Matrix], activation_bits: int | None
 ) -> int:
-    """The one width that rules `paper` charge everything at: that of most of the layers' weights.
+    """Return the one width that rules `paper` use for everything: that of most layer weights.
 
-    Where the layers are floats it is the most frequent one elsewhere, or that of the activations,
-    which are none where nothing is quantized. A run and its packed file agree on it, because both
-    ask for what they hold and not for what a recipe says.
+    If the layers are floats it is the most frequent one elsewhere, or that of the activations. A
+    run and its packed file give the same width, because both derive it from their tensors and
+    not from a recipe.
     """
     layers: Counter[int] = Counter()
     others: Counter[int] = Counter()

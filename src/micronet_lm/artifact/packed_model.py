@@ -70,7 +70,7 @@ class CacheParameters:
     lam: float
     """The cache's share of the prediction (λ), a float32."""
     ramp: int = 0
-    """Number of states from which it has its whole share; with m fewer, λ · m / ramp."""
+    """Number of states from which it has its whole share; with only m, it is λ · m / ramp."""
 
     def share(self, held: int) -> float:
         """Return the share of a cache that holds this many states, at least one."""

@@ -1,4 +1,4 @@
-"""What makes a trained model smaller, or a small model better."""
+"""Compression techniques: distillation, pruning, cache search and quantization."""
 
 from micronet_lm.compression.cache_search import Point, Search, Surface, search_cache
 from micronet_lm.compression.distillation import Distillation, distill

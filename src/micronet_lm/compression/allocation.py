@@ -1,14 +1,14 @@
-"""How much each matrix is pruned so that the whole model has a given sparsity (section 4.2).
+"""Divide a model's sparsity among its matrices (section 4.2).
 
 A sensitivity curve f_φ gives the perplexity as a function of matrix φ's sparsity, all others
 untouched. The size-weighted mean of the matrices' sparsities ρ_φ must be the target ρ.
 
 - `by_threshold` is the paper's way: all matrices are pruned up to the same perplexity, ρ_φ =
   f_φ⁻¹(ξ*), where ξ* is found by bisection.
-- `by_slope` goes beyond it: the next weight is always removed where it costs least, until enough
-  are. If costs add up, nothing is cheaper. The paper's way lets a small matrix cost as much as a
-  large one, although it has less to give for it.
-- `uniform` prunes all alike: the baseline.
+- `by_slope` goes beyond it: the next weight is always removed where it costs least, which is
+  optimal if costs add up. The paper's way lets a small matrix cost as much as a large one,
+  although it saves less.
+- `uniform` gives all matrices the same sparsity: the baseline.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from micronet_lm.errors import UsageError
 
 SLOPE = 1e-9
-"""Added to every curve, as a share of its perplexity a unit of sparsity.
+"""Added to every curve, as a share of its perplexity per unit of sparsity.
 
-Where a curve is flat its inverse would jump; so a flat curve still has a place for every ξ.
+Without it, the inverse of a flat curve would jump.
 """
 
 
@@ -32,23 +32,23 @@ class Allocation:
     """A sparsity for every matrix."""
 
     threshold: float | None
-    """ξ*: what pruning any one of the matrices alone would cost, if shared out by that."""
+    """ξ*, the perplexity up to which each matrix is pruned; None for other allocations."""
 
     sparsity: float
-    """ρ that is reached."""
+    """The sparsity ρ that is reached."""
 
     sparsities: dict[str, float]
     """ρ_φ by the matrix's name."""
 
 
 class Curve:
-    """f_φ: a matrix's perplexity over its sparsity, made monotone, straight between points."""
+    """f_φ: perplexity over a matrix's sparsity, made monotone, linear between points."""
 
     def __init__(self, sparsities: Sequence[float], perplexities: Sequence[float]) -> None:
         order = np.argsort(sparsities)
         self.sparsities: NDArray[np.float64] = np.asarray(sparsities, dtype=np.float64)[order]
         values = np.asarray(perplexities, dtype=np.float64)[order]
-        # A little pruning may even help; a curve that falls has no inverse.
+        # A little pruning may lower the perplexity; a falling curve has no inverse.
         monotone = np.maximum.accumulate(values)
         self.perplexities = monotone + SLOPE * monotone[0] * self.sparsities
 
@@ -57,14 +57,14 @@ class Curve:
         return float(np.interp(sparsity, self.sparsities, self.perplexities))
 
     def inverse(self, perplexity: float) -> float:
-        """f_φ⁻¹(ξ): the sparsity that costs a perplexity of ξ, within what was measured."""
+        """Return f_φ⁻¹(ξ): the sparsity with a perplexity of ξ, within the measured range."""
         return float(np.interp(perplexity, self.perplexities, self.sparsities))
 
 
 def by_threshold(
     curves: Mapping[str, Curve], sizes: Mapping[str, int], target: float
 ) -> Allocation:
-    """Find ξ* and every ρ_φ for a model sparsity of `target` (ρ)."""
+    """Return ξ* and every ρ_φ for a model sparsity of `target` (ρ)."""
     _check(curves, sizes, target)
     total = sum(sizes[name] for name in curves)
 
@@ -86,10 +86,10 @@ def by_threshold(
 
 
 def by_slope(curves: Mapping[str, Curve], sizes: Mapping[str, int], target: float) -> Allocation:
-    """Spread a model sparsity of `target` so that the matrices' losses together rise least."""
+    """Return the allocation of a model sparsity `target` with the smallest rise of the loss."""
     _check(curves, sizes, target)
     total = sum(sizes[name] for name in curves)
-    stretches = []  # (rise of the loss a weight, matrix, from this sparsity, to that)
+    stretches = []  # (rise of the loss per weight, matrix, from this sparsity, to that)
     for name, curve in curves.items():
         for (low, below), (high, above) in pairwise(_hull(curve)):
             weights = (high - low) * sizes[name]
@@ -107,26 +107,26 @@ def by_slope(curves: Mapping[str, Curve], sizes: Mapping[str, int], target: floa
 
 
 def uniform(sizes: Mapping[str, int], target: float) -> Allocation:
-    """Give every matrix the same sparsity: the baseline that the allocation must beat."""
+    """Return the same sparsity for every matrix: the baseline."""
     return Allocation(threshold=None, sparsity=target, sparsities=dict.fromkeys(sizes, target))
 
 
 def _check(curves: Mapping[str, Curve], sizes: Mapping[str, int], target: float) -> None:
     if not 0 <= target < 1:
-        raise UsageError(f"a sparsity of {target} is none: it must be at least 0 and below 1")
+        raise UsageError(f"sparsity must be in [0, 1), got {target}")
     total = sum(sizes[name] for name in curves)
     most = sum(sizes[name] * float(curve.sparsities[-1]) for name, curve in curves.items()) / total
     if most < target - 1e-9:
         raise UsageError(
-            f"a sparsity of {target} cannot be reached: the curves go up to {most:.4f}; "
+            f"sparsity must be at most {most:.4f}, the end of the measured curves, got {target}: "
             "choose a lower one, or analyse with a grid that goes further"
         )
 
 
 def _hull(curve: Curve) -> list[tuple[float, float]]:
-    """Points (sparsity, loss) of the curve's lower convex hull.
+    """Return points (sparsity, loss) of the curve's lower convex hull.
 
-    Where a curve bends back, whoever enters the bend should go through it: the mean slope counts.
+    A concave stretch is pruned as a whole, so its mean slope counts.
     """
     hull: list[tuple[float, float]] = []
     for x, y in zip(curve.sparsities.tolist(), np.log(curve.perplexities).tolist(), strict=True):

@@ -1,9 +1,9 @@
 """Local search for the cache's θ and λ on a text, after training (sections 3.5, 4 and appendix F).
 
 Hidden states and P_softmax are computed once. A new θ then costs one pass over the similarities,
-and a new λ costs next to nothing, so λ is brought to its best value for each θ: the loss is convex
-in λ, and Newton's method gets there in a few steps. What is left is one smooth curve over log θ,
-which is followed downhill from the trained value and then narrowed down with parabolas.
+and a new λ costs almost nothing, so the best λ is found for each θ: the loss is convex in λ, and
+Newton's method needs a few steps. The remaining smooth curve over log θ is minimized from the
+trained value, by a bracket and then by parabolas.
 """
 
 import math
@@ -24,18 +24,18 @@ STEP = math.log(1.25)
 """First step along log θ."""
 
 TOLERANCE = 0.005
-"""How well log θ is found: the loss is flat there, and half a per cent of θ is far below noise."""
+"""Accuracy of log θ: the loss is flat near its minimum, so half a per cent of θ is enough."""
 
 FARTHEST = 20.0
-"""Largest |log θ| that is tried: a cache that is that sharp or that blunt changes no more."""
+"""Largest |log θ| that is tried: beyond it the cache does not change any more."""
 
 SMALLEST_LAM = 1e-6
-"""λ stays this far from 0 and 1."""
+"""Smallest distance of λ from 0 and 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """One (θ, λ) that was tried, and what it gave."""
+    """One tried (θ, λ) and its loss."""
 
     theta: float
     lam: float
@@ -50,25 +50,25 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """What a search found, and the way to it."""
+    """The result of a search and all its points."""
 
     size: int
-    """Size of the cache that it was done for."""
+    """Size of the cache."""
 
     ramp: int
-    """Its ramp."""
+    """Ramp of the cache."""
 
     before: float
-    """Loss of the model as it was: with its own cache and size, or without one."""
+    """Loss of the model before the search: with its own cache and size, or without one."""
 
     start: Point
-    """Where the search began: the model's own θ and λ, at the new size."""
+    """The first point: the model's own θ and λ, at the new size."""
 
     found: Point
     """The best point."""
 
     points: tuple[Point, ...]
-    """All points in the order in which they were tried."""
+    """All points in the order of the search."""
 
 
 def search_cache(
@@ -79,12 +79,12 @@ def search_cache(
     ramp: int | None = None,
     tell: Callable[[Point], None] = lambda _: None,
 ) -> Search:
-    """Find the best θ and λ for a cache of `size`; the model is left as it is.
+    """Find the best θ and λ for a cache of `size`, without changing the model.
 
-    `ramp` is the new cache's; without one it keeps the model's.
+    `ramp` is the new cache's; None keeps the model's.
 
-    `surface` is what the model makes of a text. A model without a cache begins at the paper's
-    values. `tell` hears of the best λ for each θ.
+    `surface` is the loss of a text under the model. For a model without a cache the search begins
+    at the paper's values. `tell` is called with the best λ for each θ.
     """
     cache = model.cache
     if ramp is None:
@@ -124,7 +124,7 @@ def _loss(point: Point) -> float:
 class Surface:
     """The loss of a text as a function of θ, λ and the cache's size.
 
-    It keeps the text's hidden states: 4 D bytes a token.
+    It keeps the text's hidden states: 4 D bytes per token.
     """
 
     def __init__(
@@ -148,17 +148,17 @@ class Surface:
 
     @torch.inference_mode()
     def log_cache(self, theta: float, size: int) -> Tensor:
-        """Compute log P_cache of every word (N)."""
+        """Return log P_cache of every word (N)."""
         nothing = self._states[:, :0]
         result = recall(theta * self._states, self._states, self._words, nothing, size)
         return result[0].double()
 
     def loss(self, log_cache: Tensor, lam: float, ramp: int = 0) -> float:
-        """Mean loss of the mixture; a text's first word has no cache."""
+        """Return the mean loss of the mixture; a text's first word has no cache."""
         return -float(self._mixed(log_cache, lam, self._parts(ramp)).mean())
 
     def best_lam(self, log_cache: Tensor, lam: float, ramp: int = 0) -> list[tuple[float, float]]:
-        """Follow Newton's method from `lam`; return each λ on the way with its loss."""
+        """Minimize by Newton's method from `lam`; return each visited λ with its loss."""
         tried: list[tuple[float, float]] = []
         softmax, cache = self.log_softmax[1:], log_cache[1:]
         parts = self._parts(ramp)
@@ -175,17 +175,17 @@ class Surface:
             move = -first / second if second else 0.0
             if abs(move) < 1e-5 or high - low < 1e-5:
                 break
-            # A step out of what is known to hold the minimum is halved back into it.
+            # A step out of the interval that contains the minimum is replaced by bisection.
             lam = lam + move if low < lam + move < high else (low + high) / 2
         return tried
 
     def _parts(self, ramp: int) -> Tensor:
-        """The part of λ that each word but the first gets on the ramp (N − 1)."""
+        """Return the part of λ for each word but the first on the ramp (N − 1)."""
         held = torch.arange(1, len(self.log_softmax), dtype=torch.float64)
         return (held / ramp).clamp(max=1) if ramp else torch.ones_like(held)
 
     def _mixed(self, log_cache: Tensor, lam: float, parts: Tensor) -> Tensor:
-        """log((1 − λ) P_softmax + λ P_cache) (N)."""
+        """Return log((1 − λ) P_softmax + λ P_cache) (N)."""
         share = lam * parts
         softmax, cache = self.log_softmax[1:], log_cache[1:]
         mixed = torch.logaddexp(softmax + torch.log1p(-share), cache + share.log())
@@ -210,7 +210,7 @@ def _descend(value: Callable[[float], float], start: float) -> None:
         best = min(known, key=known.__getitem__)
         left = max((x for x in known if x < best), default=None)
         right = min((x for x in known if x > best), default=None)
-        if left is None or right is None:  # downhill without an end
+        if left is None or right is None:  # no minimum within the bounds
             return
         vertex = _vertex(*((x, known[x]) for x in (left, best, right)))
         if min(abs(vertex - x) for x in known) < TOLERANCE:
@@ -219,7 +219,7 @@ def _descend(value: Callable[[float], float], start: float) -> None:
 
 
 def _vertex(*points: tuple[float, float]) -> float:
-    """Where the parabola through three points, the middle one the lowest, has its minimum."""
+    """Return the minimum of the parabola through three points, the middle one the lowest."""
     (a, fa), (b, fb), (c, fc) = points
     left, right = (b - a) * (fb - fc), (b - c) * (fb - fa)
     if left == right:

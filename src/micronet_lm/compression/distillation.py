@@ -4,7 +4,7 @@ L_t(x_n) = (1 − λ_soft(t)) · L_hard(x_n) + λ_soft(t) · L_soft
 
 L_hard is the cross-entropy of the true word and L_soft = −Σ_x P_teacher(x) log P(x) that of the
 labelled words, wherever their bins lie, under the student's final distribution, its cache included.
-The teacher's probabilities are not normalized to sum to one: what the labels leave out stays out.
+The teacher's probabilities are not normalized: the rest of its distribution is left out.
 """
 
 import torch
@@ -20,7 +20,7 @@ from micronet_lm.training import Batch, Input, Loss, Outcome, Run, train
 
 
 class Distillation:
-    """The objective: both losses from one look at the student's distribution."""
+    """The objective: both losses from one computation of the student's distribution."""
 
     handles = frozenset({"distill"})
 
@@ -36,7 +36,7 @@ class Distillation:
         labels = self._labels.windows(batch.starts.tolist(), length, count)
         words = torch.from_numpy(labels.words).to(hidden.device)  # (B, T, K)
         weights = torch.from_numpy(labels.weights).to(hidden.device)
-        # The true word is one more word to ask for: every bin's sum is computed once.
+        # The true word is one more asked word: so every bin's sum is computed once.
         asked = torch.cat([words, batch.targets.unsqueeze(2)], dim=2)
         logs = model.log_probabilities(hidden, asked, batch.targets, memory)  # (B, T, K + 1)
         hard = -logs[..., -1].mean()
@@ -60,11 +60,11 @@ def distill(
 ) -> Outcome:
     """Train the student of a recipe with a section `distill`, in the one training loop.
 
-    The run remembers its labels and goes on with no others. See `train` for the rest.
+    The run records its labels and refuses to resume with others. See `train` for the rest.
     """
     if recipe.distill is None:
         raise ConfigError(
-            "the recipe has no section distill; name one of its keys to switch it on, such as "
+            "the recipe has no section distill: give one of its keys to switch it on, such as "
             "--distill.weight_max 0.5"
         )
     labels.check_corpus(corpus)

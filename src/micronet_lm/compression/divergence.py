@@ -1,4 +1,4 @@
-"""How far one model's predictions are from another's: the mean KL divergence a token."""
+"""The mean KL divergence per token between the predictions of two models."""
 
 import numpy as np
 import torch
@@ -8,16 +8,16 @@ from micronet_lm.model import LanguageModel, Memory
 from micronet_lm.training import hidden_states
 
 ROWS = 128
-"""Tokens whose full distributions are held at once."""
+"""Number of tokens whose full distributions are in memory at once."""
 
 
 @torch.inference_mode()
 def mean_divergence(
     reference: LanguageModel, other: LanguageModel, ids: NDArray[np.unsignedinteger]
 ) -> float:
-    """Mean over a text of Σ P log(P / Q) over all words, in nats: P the reference's, Q the other's.
+    """Return the mean over a text of Σ P log(P / Q) over all words, in nats; P is the reference.
 
-    Both predict every token after the first from what stands before it, their caches included.
+    Both predict every token after the first, their caches included.
     """
     total, tokens = 0.0, 0
     memories: list[Memory | None] = [None, None]
@@ -34,7 +34,7 @@ def mean_divergence(
                 logs.append(model.log_distribution(own, following, memory)[0])  # (N, V)
                 memories[number] = model.remember(memory, own, following)
             p, q = logs
-            # 0 · log 0 is 0: what P gives no chance at all does not count.
+            # 0 · log 0 is 0: words with P = 0 do not count.
             terms = torch.where(p == -torch.inf, 0.0, p.exp() * (p - q))
             total += float(terms.sum(dtype=torch.float64))
         tokens += len(words)

@@ -1,9 +1,8 @@
 """Automated gradual pruning (Zhu & Gupta 2017) as a plug-in of the one training loop.
 
-Sparsity rises along a cubic curve: fast while much is superfluous, slowly at the end. Every so
-many steps the smallest weights are removed anew; in between the masks hold, after every optimizer
-step and whatever else moves weights. What was removed stays removed, for it is zero when the next
-weights are chosen.
+Sparsity rises along a cubic curve: fast at first, slowly at the end. At intervals the smallest
+weights are pruned; in between, the masks are applied after every optimizer step and other plug-ins.
+Pruned weights stay pruned, because they are zero when the next ones are chosen.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,13 +17,13 @@ from micronet_lm.training.processes import Processes
 
 
 def cubic_sparsity(step: int, *, steps: int, initial: float, final: float) -> float:
-    """s_t = s_f + (s_i − s_f)(1 − t/T)³: the sparsity after `step` of `steps` steps."""
+    """Return the sparsity after `step` of `steps` steps: s_t = s_f + (s_i − s_f)(1 − t/T)³."""
     left = 1 - min(step, steps) / steps
     return final + (initial - final) * left**3
 
 
 class GradualPruning(Plugin):
-    """Prunes every matrix from its initial to its final sparsity while the model is trained."""
+    """Pruning of every matrix from its initial to its final sparsity during training."""
 
     name = "pruning"
     handles = frozenset({"prune"})
@@ -38,7 +37,7 @@ class GradualPruning(Plugin):
         every: int,
         record: Callable[[], None] = lambda: None,
     ) -> None:
-        """Prune over `steps` steps, every so many; `record` is called when a run begins."""
+        """Prune every `every` of `steps` steps; `record` is called when a run begins."""
         self._record = record
         self._initial, self._final = dict(initial), dict(final)
         self._steps, self._every = steps, every
@@ -52,7 +51,7 @@ class GradualPruning(Plugin):
             self._record()
 
     def after_step(self, model: LanguageModel, hidden: Tensor, batch: Batch) -> None:
-        """Remove more when it is time; hold what was removed at zero."""
+        """Prune more if it is time; keep pruned weights at zero."""
         done = batch.step + 1
         if done <= self._steps and (done % self._every == 0 or done == self._steps):
             self._prune(model, done)
@@ -60,11 +59,11 @@ class GradualPruning(Plugin):
             apply_masks(model, self._masks)
 
     def settled(self, step: int) -> bool:
-        """Whether the final sparsity is reached."""
+        """Return whether the final sparsity is reached."""
         return step >= self._steps
 
     def numbers(self) -> dict[str, float]:
-        """Report ρ."""
+        """Return ρ."""
         return {"sparsity": self._reached}
 
     def tensors(self) -> dict[str, Tensor]:
@@ -72,7 +71,7 @@ class GradualPruning(Plugin):
         return {name: mask.to(torch.uint8) for name, mask in self._masks.items()}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take the masks back."""
+        """Load the masks."""
         for name, mask in tensors.items():
             self._masks[name] = mask.to(torch.bool).to(self._masks[name].device)
         zeros = sum(int((~mask).sum()) for mask in self._masks.values())
@@ -93,12 +92,12 @@ class GradualPruning(Plugin):
 
 @torch.no_grad()
 def apply_masks(model: nn.Module, masks: Mapping[str, Tensor]) -> None:
-    """Set to zero what the masks leave out."""
+    """Set weights to zero where their mask is False."""
     for name, mask in masks.items():
         model.get_parameter(name).mul_(mask)
 
 
 def prune_once(model: nn.Module, sparsities: Mapping[str, float]) -> None:
-    """One-shot pruning: remove each matrix's smallest weights, without retraining."""
+    """Prune each matrix's smallest weights at once, without retraining."""
     matrices = prunable(model)
     apply_masks(model, {n: Ranking(matrices[n]).keep(s) for n, s in sparsities.items()})

@@ -1,14 +1,14 @@
-"""Which weights to remove: those of the smallest magnitude, exactly as many as asked for."""
+"""Magnitude pruning: the weights of the smallest magnitude, an exact number of them."""
 
 import torch
 from torch import Tensor, nn
 
 
 def prunable(model: nn.Module) -> dict[str, nn.Parameter]:
-    """Name a model's weight matrices: embedding tables, projections and all linear maps.
+    """Return a model's weight matrices by name: embedding tables, projections, linear maps.
 
-    A table that input and output share is one matrix. Biases and norms are no matrices; the
-    position tables (d_k × C) hold a score for each distance, like biases, and are spared too.
+    A table shared by input and output is one matrix. Biases, norms and the position tables
+    (d_k × C), whose scores act like biases, are not pruned.
     """
     return {
         name: parameter
@@ -18,11 +18,11 @@ def prunable(model: nn.Module) -> dict[str, nn.Parameter]:
 
 
 class Ranking:
-    """A matrix's weights in the order in which they are removed."""
+    """A matrix's weights in the order of pruning."""
 
     def __init__(self, weight: Tensor) -> None:
         self._shape = weight.shape
-        # Stable, so that equal magnitudes go in the order of their places, everywhere alike.
+        # Stable, so that equal magnitudes keep the order of their positions on every machine.
         self._order = torch.argsort(weight.detach().abs().flatten(), stable=True)
 
     def keep(self, sparsity: float) -> Tensor:
@@ -33,12 +33,12 @@ class Ranking:
 
 
 def removed(size: int, sparsity: float) -> int:
-    """How many of a matrix's weights a sparsity removes."""
+    """Return the number of a matrix's weights that a sparsity prunes."""
     return round(size * sparsity)
 
 
 def model_sparsity(model: nn.Module) -> float:
-    """ρ: the size-weighted mean of the matrices' sparsities (section 4.2)."""
+    """Return ρ, the size-weighted mean of the matrices' sparsities (section 4.2)."""
     matrices = prunable(model).values()
     zeros = sum(int((matrix == 0).sum()) for matrix in matrices)
     return zeros / max(1, sum(matrix.numel() for matrix in matrices))

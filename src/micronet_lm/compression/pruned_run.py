@@ -1,4 +1,4 @@
-"""A trained run becomes a sparse one: gradually, while it is trained on, or in one shot."""
+"""Prune a trained run: gradually during further training, or in one shot."""
 
 import json
 from collections.abc import Mapping
@@ -23,13 +23,13 @@ from micronet_lm.training import Outcome, Run, evaluate
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How much every matrix is pruned."""
+    """The sparsity of every matrix, before and after."""
 
     initial: Allocation
-    """Before the first step."""
+    """Allocation before the first step."""
 
     final: Allocation
-    """In the end."""
+    """Allocation at the end."""
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values for a JSON object."""
@@ -45,7 +45,7 @@ class Plan:
 
     @classmethod
     def load(cls, file: Path) -> "Plan":
-        """Read what `as_json` gave."""
+        """Read the values that `as_json` returned."""
         try:
             tree = json.loads(file.read_text(encoding="utf-8"))
             parts = {
@@ -65,7 +65,7 @@ class Plan:
                 ),
             )
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise RunError(f"{file} cannot be read ({error}); prune again") from None
+            raise RunError(f"{file} cannot be read ({error}): prune again") from None
 
 
 def pruned_recipe(source: Run, changes: Mapping[str, Any], *, distilled: bool = False) -> Recipe:
@@ -90,7 +90,7 @@ def pruned_recipe(source: Run, changes: Mapping[str, Any], *, distilled: bool = 
 
 
 def make_plan(model: LanguageModel, config: PruneConfig, analysis: Path) -> Plan:
-    """Share out the sparsity over the matrices; `analysis` is the folder of their sensitivity."""
+    """Divide the sparsity among the matrices; `analysis` is the folder of their sensitivity."""
     first = min(config.initial_sparsity, config.sparsity)
     if config.allocation == "uniform":
         sizes = {name: matrix.numel() for name, matrix in prunable(model).items()}
@@ -114,15 +114,15 @@ def prune(
 ) -> Outcome:
     """Train a pruned version of `source`'s best model in `run`, in the one training loop.
 
-    A run that goes on needs neither source nor plan: it remembers both. With `labels` the recipe's
-    distillation stays on. The words' counters of a Hebbian update go on where the source's ended.
+    A run that resumes needs neither source nor plan: it recorded both. With `labels` the recipe's
+    distillation is on. The word counters of a Hebbian update continue where the source's ended.
     """
     config = recipe.prune
     if config is None:
-        raise ConfigError("the recipe has no section prune; name one of its keys to switch it on")
+        raise ConfigError("the recipe has no section prune: give one of its keys to switch it on")
     if recipe.distill is not None:
         if labels is None:
-            raise ConfigError("the recipe has a section distill: name soft labels with --labels")
+            raise ConfigError("the recipe has a section distill: give soft labels with --labels")
         labels.check_corpus(corpus)
     whole = plan or Plan.load(run.path / PRUNING)
     plugin = GradualPruning(
@@ -148,7 +148,7 @@ def prune(
 def prune_in_one_shot(
     run: Run, recipe: Recipe, corpus: Corpus, *, source: Run, plan: Plan
 ) -> float:
-    """Remove the weights at once and train nothing; return the validation loss."""
+    """Prune at once without training; return the validation loss."""
     run.check_place(source)
     model = source.model()
     prune_once(model, plan.final.sparsities)

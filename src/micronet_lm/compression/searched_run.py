@@ -1,4 +1,4 @@
-"""What a cache search leaves behind: a run folder of its own, ready for what reads runs."""
+"""Write the result of a cache search as a run folder."""
 
 import json
 from dataclasses import asdict, replace
@@ -23,9 +23,9 @@ def write_searched_run(
     search: Search,
     out: Path,
 ) -> dict[str, Any]:
-    """Write the run's model with the searched cache, and the whole search beside it.
+    """Write the run's model with the found cache parameters, and the whole search.
 
-    Returns what `search.json` holds.
+    Return the contents of `search.json`.
     """
     found = search.found
     values = {
@@ -39,7 +39,7 @@ def write_searched_run(
     model = run.model(which)
     model.cache = Cache(recipe.cache)
     progress = run.progress(which)
-    if split == "valid":  # another split's loss is no validation loss
+    if split == "valid":  # another split's loss is not a validation loss
         progress = replace(progress, best_loss=found.loss)
     record = {"verb": "search-cache", "run": str(run.path), "checkpoint": which, "split": split}
     Run(out).write_result(record, recipe, corpus, model, progress)

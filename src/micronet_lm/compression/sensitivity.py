@@ -1,9 +1,8 @@
-"""How the perplexity rises when one matrix alone is pruned (section 4.2).
+"""Sensitivity analysis: the perplexity when only one matrix is pruned (section 4.2).
 
 Every matrix is pruned by magnitude over a grid of sparsities, all others untouched, and the model
-is evaluated on a part of the validation split. Points are written as they come, one JSON object a
-line, so that an analysis that was killed goes on where it was; under `torchrun` every process
-takes its share of them.
+is evaluated on a part of the validation split. Points are written at once, one JSON object per
+line, so that a killed analysis resumes; under `torchrun` the processes share the points.
 """
 
 import hashlib
@@ -30,24 +29,24 @@ from micronet_lm.training.loop import make_deterministic
 from micronet_lm.training.processes import Processes, joined_processes
 
 GRID = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-"""Sparsities that are tried; the untouched model is measured once for all."""
+"""Sparsities to measure; the unpruned model is measured once."""
 
 POINTS, TABLE = "points.jsonl", "sensitivity.json"
-"""The files of an analysis: points as they come, and the finished table."""
+"""The files of an analysis: single points, and the complete table."""
 
 TOKENS = 20_000
-"""Tokens of the validation split that a point is measured on."""
+"""Number of validation tokens for each point."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """What the points of an analysis have in common: they can be compared only if it is equal."""
+    """The model and text of an analysis; only points with an equal setup can be compared."""
 
     model: str
     """Fingerprint of the analysed weights, their shape, and the cache's size."""
 
     tokens: int
-    """Tokens of the text that each point is measured on."""
+    """Number of tokens for each point."""
 
     text: str
     """Fingerprint of these tokens."""
@@ -58,10 +57,10 @@ class Sensitivity:
     """The curves of all matrices."""
 
     setup: Setup
-    """What the points have in common."""
+    """Model and text of all points."""
 
     base: float
-    """Loss of the model as it is."""
+    """Loss of the unpruned model."""
 
     sizes: dict[str, int]
     """|φ| by the matrix's name."""
@@ -70,7 +69,7 @@ class Sensitivity:
     """Loss by the matrix's name and sparsity."""
 
     def curves(self) -> dict[str, Curve]:
-        """f_φ of every matrix, from the untouched model on."""
+        """Return f_φ of every matrix, beginning with the unpruned model."""
         return {
             name: Curve(
                 [0.0, *points], [perplexity(loss) for loss in (self.base, *points.values())]
@@ -104,9 +103,9 @@ def analyse(
     grid: Sequence[float] = GRID,
     advance: Callable[[int], None] = lambda _: None,
 ) -> Sensitivity:
-    """Measure every matrix at every sparsity of `grid`; keep what `file` already holds.
+    """Measure every matrix at every sparsity of `grid`, except points already in `file`.
 
-    `ids` is the part of the text to measure on. `advance` hears of points that are done.
+    `ids` is the text to measure on. `advance` is called with the number of finished points.
     """
     matrices = prunable(model)
     setup = _setup(model, ids)
@@ -119,7 +118,9 @@ def analyse(
     ranked: tuple[str, Ranking | None] = ("", None)
     for low in range(0, len(todo), processes.count):
         turn = todo[low : low + processes.count]
-        own = turn[min(processes.rank, len(turn) - 1)]  # at the end some do another's again
+        own = turn[
+            min(processes.rank, len(turn) - 1)
+        ]  # in the last round, idle processes repeat another's point
         name, sparsity = own
         if name and ranked[0] != name:
             ranked = (name, Ranking(matrices[name]))
@@ -146,7 +147,7 @@ def analyse_run(
     grid: Sequence[float] = GRID,
     advance: Callable[[int], None] = lambda _: None,
 ) -> Sensitivity:
-    """Analyse a run's best model on a text; the folder gets the points, and the table at the end.
+    """Analyse a run's best model on a text; write the points, and the table at the end.
 
     Under `torchrun` every process calls this and gets the result.
     """
@@ -163,7 +164,7 @@ def analyse_run(
 
 @contextmanager
 def _pruned(matrix: torch.nn.Parameter, ranking: Ranking | None, sparsity: float) -> Iterator[None]:
-    """Prune one matrix, and give it back as it was."""
+    """Prune one matrix, and restore it afterwards."""
     assert ranking is not None  # noqa: S101
     before = matrix.detach().clone()
     try:
@@ -181,24 +182,24 @@ def _untouched() -> Iterator[None]:
 
 
 def load_sensitivity(folder: Path, model: LanguageModel) -> Sensitivity:
-    """Read a finished analysis of this very model."""
+    """Read a complete analysis of this model."""
     file = folder / TABLE
     if not file.is_file():
         raise RunError(
-            f"{folder} holds no finished sensitivity analysis ({TABLE}); make one with "
-            "micronet sensitivity RUN, or do without: --allocation uniform"
+            f"{folder} has no complete sensitivity analysis ({TABLE}): make one with "
+            "micronet sensitivity RUN, or choose --allocation uniform"
         )
     result = read_sensitivity(file)
     if result.setup.model != fingerprint_of(model):
         raise RunError(
-            f"{folder} is the analysis of other weights than this run's; analyse it again with "
+            f"{folder} is the analysis of other weights than this run's: analyse it again with "
             "micronet sensitivity"
         )
     return result
 
 
 def read_sensitivity(file: Path) -> Sensitivity:
-    """Read a finished analysis, of whatever model."""
+    """Read a complete analysis, of any model."""
     try:
         tree = json.loads(file.read_text(encoding="utf-8"))
         matrices: dict[str, dict[str, Any]] = tree["matrices"]
@@ -212,7 +213,7 @@ def read_sensitivity(file: Path) -> Sensitivity:
             },
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise RunError(f"{file} is damaged ({error}); analyse again") from None
+        raise RunError(f"{file} is damaged ({error}): analyse again") from None
 
 
 def _setup(model: LanguageModel, ids: NDArray[np.unsignedinteger]) -> Setup:
@@ -224,7 +225,7 @@ def _setup(model: LanguageModel, ids: NDArray[np.unsignedinteger]) -> Setup:
 
 
 def _read_points(file: Path, setup: Setup) -> dict[tuple[str, float], float]:
-    """Read the points of an analysis with the same setup, but for half a line at the end."""
+    """Read the points of an analysis with the same setup; ignore half a line at the end."""
     if not file.is_file():
         return {}
     try:
@@ -233,16 +234,16 @@ def _read_points(file: Path, setup: Setup) -> dict[tuple[str, float], float]:
         points = [json.loads(line) for line in lines]
         known = {(str(p["matrix"]), float(p["sparsity"])): float(p["loss"]) for p in points}
     except (ValueError, KeyError, TypeError) as error:
-        raise RunError(f"{file} is damaged ({error}); remove it to analyse again") from None
+        raise RunError(f"{file} is damaged ({error}): remove it to analyse again") from None
     if there != asdict(setup):
         other = [key for key, value in asdict(setup).items() if there.get(key) != value]
         raise RunError(
-            f"{file} belongs to an analysis with other {', '.join(other)}; remove it, or choose "
+            f"{file} belongs to an analysis with other {', '.join(other)}: remove it, or choose "
             "another --out"
         )
     if not all(math.isfinite(loss) for loss in known.values()):
-        raise RunError(f"{file} holds a loss that is not finite; remove it to analyse again")
-    # Write it anew without the half line, so that what follows begins a line of its own.
+        raise RunError(f"{file} has a non-finite loss: remove it to analyse again")
+    # Rewrite it without the half line, so that the next point begins a new line.
     whole = "".join(line + "\n" for line in (head, *lines))
     if whole != file.read_text(encoding="utf-8"):
         write_text(file, whole)

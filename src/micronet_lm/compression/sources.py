@@ -1,4 +1,4 @@
-"""Training on from another run's model: what is taken over from it, and the call of the loop."""
+"""Train further from another run's model: its inputs, its counters, and the call of the loop."""
 
 import hashlib
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ def train_on(
 
 
 def inputs_of(source: Run | None, labels: SoftLabels | None) -> dict[str, Input]:
-    """Return what such a run is made of besides the corpus."""
+    """Return the inputs of such a run besides the corpus."""
     inputs = {} if source is None else {"source": source_input(source)}
     if labels is not None:
         inputs["labels"] = Input(path=labels.path, fingerprint=labels.fingerprint)
@@ -60,12 +60,12 @@ def inputs_of(source: Run | None, labels: SoftLabels | None) -> dict[str, Input]
 
 
 def source_input(source: Run) -> Input:
-    """Say which model it was, wherever the run is."""
+    """Return the source run as an input, with its model's fingerprint."""
     return Input(path=source.path, fingerprint=file_fingerprint(source.best))
 
 
 def hebbian_counters(source: Run, corpus: Corpus) -> Mapping[str, Tensor]:
-    """How often the source's Hebbian update has seen each word, or a training split has it."""
+    """Return the word counts of the source's Hebbian update, or of the training split."""
     name = "plugin.hebbian.seen"
     if source.last.is_file():
         saved = read_checkpoint(source.last, prefix=name).tensors
@@ -75,7 +75,7 @@ def hebbian_counters(source: Run, corpus: Corpus) -> Mapping[str, Tensor]:
 
 
 def file_fingerprint(file: Path) -> str:
-    """Give one hash of a file."""
+    """Return the hash of a file."""
     if not file.is_file():
         raise RunError(f"{file} does not exist: has the run been evaluated yet?")
     with file.open("rb") as opened:

@@ -1,4 +1,4 @@
-"""Documented, frozen types for every stage; strict loading; dotted overrides."""
+"""Recipes: documented, frozen section types, strict loading, dotted overrides."""
 
 from micronet_lm.config.loading import (
     changed_keys,

@@ -1,4 +1,4 @@
-"""From a preset's name or a YAML file, plus overrides, to a checked `Recipe`."""
+"""Load a checked `Recipe` from a preset's name or a YAML file, with overrides."""
 
 import difflib
 import json
@@ -15,16 +15,16 @@ from micronet_lm.config.sections import Recipe, TrainChanges, section_type
 from micronet_lm.errors import ConfigError
 
 VARIANTS = "variants"
-"""Key under which a file of presets lists what its recipes differ in."""
+"""Key under which a file lists the differences between the recipes of a family."""
 
 _PRESETS = resources.files("micronet_lm") / "presets"
 
 
 @cache
 def preset_names() -> list[str]:
-    """Names of the recipes that ship with the package, such as `paper/student`.
+    """Return the names of the recipes that ship with the package, such as `paper/student`.
 
-    A file with `variants` holds a family of recipes: `paper/context` has `paper/context-129`.
+    A file with `variants` contains a family of recipes: `paper/context` has `paper/context-129`.
     """
     names = []
     with resources.as_file(_PRESETS) as folder:
@@ -36,7 +36,7 @@ def preset_names() -> list[str]:
 
 
 def preset_summary(name: str) -> str:
-    """Return what the comment at the top of a preset's file says."""
+    """Return the comment at the top of a preset's file."""
     family, _ = preset_family(name)
     comment = []
     for line in _read_text(family).splitlines():
@@ -63,28 +63,28 @@ def merge_recipe(recipe: Recipe, overrides: Mapping[str, Any]) -> Recipe:
 
 
 def with_train_changes(recipe: Recipe, changes: TrainChanges | None) -> Recipe:
-    """Return the recipe with some keys of `train` changed, as a later stage asks for."""
+    """Return the recipe with the changes to `train` of a later stage."""
     own = {} if changes is None else changes.model_dump(exclude_none=True)
     return merge_recipe(recipe, {f"train.{key}": value for key, value in own.items()})
 
 
 def parse_recipe(tree: Mapping[str, Any], *, origin: str) -> Recipe:
-    """Check a tree of plain values; every mistake becomes one sentence that names `origin`."""
+    """Return the recipe of a tree of plain values; errors are one sentence that names `origin`."""
     try:
-        # By way of JSON, lists may stand for tuples while nothing else is converted silently.
+        # Through JSON, lists are accepted for tuples but nothing else is converted silently.
         return Recipe.model_validate_json(json.dumps(tree, default=str), strict=True)
     except ValidationError as error:
         raise ConfigError(f"{origin}: {_sentence(error)}") from None
 
 
 def changed_keys(old: Recipe, new: Recipe) -> list[str]:
-    """Name the dotted keys in which two recipes differ."""
+    """Return the dotted keys in which two recipes differ."""
     before, after = flat_keys(old.model_dump()), flat_keys(new.model_dump())
     return [key for key in {**before, **after} if before.get(key) != after.get(key)]
 
 
 def dump_recipe(recipe: Recipe) -> str:
-    """Write a recipe as YAML that loads to an equal recipe."""
+    """Return a recipe as YAML that loads to an equal recipe."""
     return yaml.safe_dump(recipe.model_dump(mode="json"), sort_keys=False)
 
 
@@ -97,7 +97,7 @@ def _read_tree(name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
     except yaml.YAMLError as error:
         raise ConfigError(f"{name}: not valid YAML: {' '.join(str(error).split())}") from None
     if not isinstance(tree, dict):
-        raise ConfigError(f"{name}: a recipe is a mapping of sections, not {type(tree).__name__}")
+        raise ConfigError(f"{name}: a recipe must map sections, got {type(tree).__name__}")
     variants = tree.pop(VARIANTS, None)
     if variant is not None:
         tree = _merge(tree, {str(key): own for key, own in variants.items()}[variant])
@@ -113,7 +113,7 @@ def _read_tree(name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
 
 
 def preset_family(name: str) -> tuple[str, str | None]:
-    """Split the name of a family's recipe into the family's and the variant's."""
+    """Split a recipe's name into that of its family and that of its variant, if any."""
     if (_PRESETS / f"{name}.yaml").is_file() or name not in preset_names():
         return name, None
     family = max(
@@ -142,8 +142,8 @@ def _read_text(name: str) -> str:
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"{name}: cannot be read: {error}") from None
     raise ConfigError(
-        f"no preset is called '{name}'{_nearest(name, preset_names())}; "
-        "'micronet presets' lists them, and a file of your own must end in .yaml"
+        f"there is no preset '{name}'{_nearest(name, preset_names())}: "
+        "'micronet presets' lists all; a recipe file's name must end in .yaml"
     )
 
 
@@ -157,7 +157,7 @@ def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def flat_keys(tree: Mapping[str, Any], lead: str = "") -> dict[str, Any]:
-    """Turn nested sections into dotted keys."""
+    """Return nested sections as dotted keys."""
     flat: dict[str, Any] = {}
     for key, value in tree.items():
         flat |= (
@@ -178,7 +178,7 @@ def _put(tree: dict[str, Any], key: str, value: Any) -> None:
 
 
 def _sentence(error: ValidationError) -> str:
-    """Say the first of pydantic's findings in one sentence."""
+    """Return the first of pydantic's findings as one sentence."""
     finding = error.errors()[0]
     path = [str(part) for part in finding["loc"]]
     key = ".".join(path)
@@ -186,7 +186,7 @@ def _sentence(error: ValidationError) -> str:
         known = _known_keys(path[:-1])
         return (
             f"unknown key '{key}'{_nearest(path[-1], known)}; "
-            f"known here are {', '.join(known) or 'none'}"
+            f"the keys here are {', '.join(known) or 'none'}"
         )
     message = finding["msg"].removeprefix("Value error, ")
     if not key or finding["type"] == "value_error":

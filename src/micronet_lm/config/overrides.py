@@ -9,10 +9,10 @@ from micronet_lm.errors import ConfigError
 
 
 def split_overrides(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
-    """Take the overrides out of a command line; return the other words, and keys with values.
+    """Return a command line's other words, and its overrides as keys with values.
 
-    A value is read as YAML, so that `3500,25000` and `[3500, 25000]` are both lists, `1e-3` is
-    a number and `none` or `null` is nothing.
+    A value is read as YAML: `3500,25000` and `[3500, 25000]` are lists, `1e-3` is a number, `none`
+    and `null` are None.
     """
     others: list[str] = []
     overrides: dict[str, Any] = {}
@@ -41,7 +41,7 @@ def _value(text: str) -> Any:
     except yaml.YAMLError:
         return text
     if isinstance(value, str):
-        # YAML 1.1 takes `1e-3` for a word because it has no point.
+        # YAML 1.1 reads `1e-3` as text because it has no decimal point.
         try:
             return float(value)
         except ValueError:

@@ -1,7 +1,7 @@
-"""Where a model's activations can be quantized: the one table of places, and its named choices.
+"""The places where a model's activations can be quantized, and named sets of places.
 
-docs/quantization.md draws where in the model each place is; docs/arithmetic.md says what is
-computed there.
+docs/quantization.md shows where in the model each place is, docs/arithmetic.md what is computed
+there.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class Place(StrEnum):
-    """Activations that can be quantized; all but the last two are there once a layer."""
+    """Activations that can be quantized; all but the last two exist once per layer."""
 
     ATTENTION_NORM = "attention_norm"
     """Output of the LayerNorm before attention."""
@@ -26,20 +26,20 @@ class Place(StrEnum):
     FFN_OUTPUT = "ffn_output"
     """Output of the feed-forward part."""
     HIDDEN = "hidden"
-    """The last layer's output, which the softmax and the cache work on; there once."""
+    """The last layer's output, the input of the softmax and the cache; exists once."""
     PROJECTED = "projected"
-    """Hidden states brought to the width of a bin's table; there once a projection."""
+    """Hidden states projected to the width of a bin's table; exists once per projection."""
 
 
 CODE_PLACES = frozenset(Place) - {Place.PROJECTED}
-"""Where the authors' code quantizes: seven places a layer and the hidden state."""
+"""Places of the authors' code: seven per layer and the hidden state."""
 
 TEXT_PLACES = CODE_PLACES - {Place.ATTENTION_NORM, Place.ATTENTION_SOFTMAX, Place.FFN_NORM}
-"""Where the paper's text does (section 4.3): not after LayerNorm and softmax."""
+"""Places of the paper's text (section 4.3): not after LayerNorm and softmax."""
 
 PLACEMENTS: Mapping[str, frozenset[Place]] = {
     "code": CODE_PLACES,
     "text": TEXT_PLACES,
     "none": frozenset(),
 }
-"""Choices with a name: those of the authors' code, of the paper's text, none."""
+"""Named sets of places: those of the authors' code, of the paper's text, none."""

@@ -1,4 +1,4 @@
-"""The recipe's section `quantize`: widths, places, and how the scales are found."""
+"""The recipe's section `quantize`: widths, places and scales."""
 
 from typing import Annotated, Literal, Self
 
@@ -8,7 +8,7 @@ from micronet_lm.config.places import PLACEMENTS, Place
 from micronet_lm.config.section import Section
 
 FULL = 32
-"""Bits of what is left as it is."""
+"""Bits of tensors that are not quantized."""
 
 Width = Annotated[int, Field(ge=2, le=FULL)]
 
@@ -17,20 +17,20 @@ class QuantizeConfig(Section):
     """Integers instead of floats, by quantization-aware training (section 4.3)."""
 
     bits: int = Field(default=9, ge=2, le=16)
-    """Width of weights and activations (w), where nothing else is said below."""
+    """Width of weights and activations (w), unless a key below gives another."""
 
     steps: int = Field(default=1, ge=0)
-    """Steps of quantization-aware training; the paper takes 1, and 0 only calibrates."""
+    """Steps of quantization-aware training; the paper uses 1, and 0 only calibrates."""
 
     learning_rate: float = Field(default=1e-4, gt=0.0)
     """Largest learning rate of these steps; it falls along half a cosine."""
 
     places: Literal["code", "text", "none"] | tuple[Place, ...] = "code"
-    """Which activations: those of the authors' `code`, of the paper's `text`, `none`, or a list
-    of places."""
+    """Activations to quantize: those of the authors' `code`, of the paper's `text`, `none`, or a
+    list of places."""
 
     activation_bits: Width | None = None
-    """Width of activations; here and below, `bits` when left out, and 32 is left in fp32."""
+    """Width of activations; here and below, the default is `bits`, and 32 keeps fp32."""
 
     layer_bits: Width | None = None
     """Width of the matrices of attention and of the feed-forward part."""
@@ -39,7 +39,7 @@ class QuantizeConfig(Section):
     """Width of the projections between embeddings and the model."""
 
     table_bits: Width | None = None
-    """Width of the words' embeddings, which are also the softmax's rows."""
+    """Width of the embedding tables, which are also the softmax's rows."""
 
     tail_bits: Width | None = None
     """Width of the first bin's entries for the other bins."""
@@ -54,19 +54,19 @@ class QuantizeConfig(Section):
     """One scale per output of the layers' matrices and projections, or one per matrix."""
 
     table_scales: Literal["row", "matrix"] = "matrix"
-    """The same for tables and tails; a scale takes as much as several integers of a narrow row."""
+    """The same for tables and tails; in a narrow row, a scale costs as much as several integers."""
 
     learned: bool = False
-    """Whether scales are learned with the weights (LSQ), instead of following ranges."""
+    """Whether scales are learned with the weights (LSQ) instead of computed from ranges."""
 
     learned_rate: float = Field(default=10.0, gt=0.0)
-    """How many times faster than a weight the logarithm of a learned scale moves."""
+    """Learning rate of the logarithm of a learned scale, as a multiple of a weight's."""
 
     decay: float = Field(default=0.9, ge=0.0, lt=1.0)
-    """Of the moving average of activations' ranges."""
+    """Decay of the moving average of activations' ranges."""
 
     calibration_tokens: int = Field(default=16_384, ge=2)
-    """Tokens of the training split that ranges are taken from before the first step."""
+    """Tokens of the training split that determine the ranges before the first step."""
 
     @field_validator("places", mode="before")
     @classmethod
@@ -79,7 +79,7 @@ class QuantizeConfig(Section):
         for name in names:
             if not (isinstance(name, str) and name in set(Place)):
                 raise ValueError(
-                    f"there is no place '{name}'; give {', '.join(PLACEMENTS)}, or a list of "
+                    f"there is no place '{name}': choose {', '.join(PLACEMENTS)}, or a list of "
                     f"{', '.join(Place)}"
                 )
         return names
@@ -91,18 +91,18 @@ class QuantizeConfig(Section):
     @classmethod
     def _there_are_integers_of_that_width(cls, value: int | None) -> int | None:
         if value is not None and 16 < value < FULL:
-            raise ValueError(f"{value} bits are not supported: give 2 to 16, or {FULL} for fp32")
+            raise ValueError(f"bits must be 2 to 16, or {FULL} for fp32, got {value}")
         return value
 
     @model_validator(mode="after")
     def _each_place_once(self) -> Self:
         if isinstance(self.places, tuple) and len(set(self.places)) < len(self.places):
-            raise ValueError(f"places {', '.join(self.places)} name one of them twice")
+            raise ValueError(f"places must be distinct, got {', '.join(self.places)}")
         return self
 
     @property
     def chosen_places(self) -> frozenset[Place]:
-        """The places whose activations become integers."""
+        """The places whose activations are quantized."""
         if self.width_of_activations == FULL:
             return frozenset()
         if isinstance(self.places, tuple):
@@ -111,5 +111,5 @@ class QuantizeConfig(Section):
 
     @property
     def width_of_activations(self) -> int:
-        """Their bits."""
+        """Bits of quantized activations."""
         return self.bits if self.activation_bits is None else self.activation_bits

@@ -1,4 +1,4 @@
-"""The recipe's keys as text, from the documentation that stands at each field."""
+"""The reference of all recipe keys, from the docstring of each field."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from micronet_lm.config.sections import Recipe, section_type
 
 
 def describe_keys() -> str:
-    """List all keys with their defaults and meanings, one a line, by section."""
+    """Return all keys with their defaults and meanings, by section."""
     lines = []
     for section, field in Recipe.model_fields.items():
         kind = section_type(field.annotation)

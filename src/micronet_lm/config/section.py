@@ -1,4 +1,4 @@
-"""What all sections of a recipe have in common."""
+"""The base class of all sections of a recipe."""
 
 from pydantic import BaseModel, ConfigDict
 

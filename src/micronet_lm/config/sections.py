@@ -1,7 +1,7 @@
-"""The sections of a recipe: frozen, keyword-only, each field documented where it stands.
+"""The sections of a recipe: frozen, keyword-only, with a docstring for each field.
 
-Contradictions are refused on construction with a sentence that names the value, the limit and
-the remedy. Symbols in parentheses are the paper's.
+Contradictions are refused on construction, in one sentence with the value, the limit and the
+remedy. Symbols in parentheses are the paper's.
 """
 
 from itertools import pairwise
@@ -15,33 +15,34 @@ from micronet_lm.config.section import Section
 
 
 class CorpusConfig(Section):
-    """Which text, and how it becomes ids."""
+    """The text and its conversion to ids."""
 
     source: str = "python-docs"
     """`python-docs`, `wikitext-2`, `wikitext-103`, or a file, folder or glob of UTF-8 text."""
 
     tokenizer: Literal["wikitext", "word", "word-2"] | None = None
     """`wikitext` (white space) or `word` (ordinary text, by its newest version, `word-2`); the
-    source's own when left out."""
+    source's default if left out."""
 
     min_count: int | None = Field(default=None, ge=1)
-    """Words seen less often in the training split become `<unk>`; the source's own default."""
+    """Words with fewer occurrences in the training split become `<unk>`; the source's default if
+    left out."""
 
     max_vocabulary: int | None = Field(default=None, ge=3)
-    """At most so many entries, `<unk>` and `<eos>` included."""
+    """Largest size of the vocabulary, `<unk>` and `<eos>` included."""
 
 
 class ModelConfig(Section):
     """The shape of the transformer and of its adaptive embedding and softmax."""
 
     vocabulary: int | None = Field(default=None, ge=2)
-    """Number of words; taken from the corpus when there is one."""
+    """Number of words; taken from the corpus if there is one."""
 
     cutoffs: tuple[int, ...] = ()
-    """First word of every bin but the first; none means one bin: a full embedding."""
+    """First word of every bin but the first; none means one bin, a full embedding."""
 
     embedding_widths: tuple[int, ...] = (256,)
-    """Width of the embedding in every bin; one more than there are cutoffs."""
+    """Width of the embedding in each bin: one entry more than `cutoffs`."""
 
     width: int = Field(default=256, ge=1)
     """Width of the hidden states (d_model)."""
@@ -50,7 +51,7 @@ class ModelConfig(Section):
     """Number of transformer blocks (L)."""
 
     heads: int = Field(default=8, ge=1)
-    """Attention heads a block (h)."""
+    """Attention heads per block (h)."""
 
     key_width: int = Field(default=24, ge=1)
     """Width of a head's queries and keys (d_k)."""
@@ -65,7 +66,7 @@ class ModelConfig(Section):
     """Tokens that one layer attends to, the current one included (C)."""
 
     dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
-    """Share of the embedding's and of every block part's outputs dropped in training."""
+    """Share of the embedding's and of each sublayer's outputs dropped in training."""
 
     @field_validator("cutoffs", "embedding_widths", mode="before")
     @classmethod
@@ -80,26 +81,28 @@ class ModelConfig(Section):
         if len(self.embedding_widths) != bins:
             raise ValueError(
                 f"embedding_widths has {len(self.embedding_widths)} entries but {len(self.cutoffs)}"
-                f" cutoffs make {bins} bins; give one width a bin"
+                f" cutoffs make {bins} bins: give one width per bin"
             )
         if any(width < 1 for width in self.embedding_widths):
-            raise ValueError(f"embedding_widths {self.embedding_widths} must all be at least 1")
+            raise ValueError(
+                f"embedding_widths must all be at least 1, got {self.embedding_widths}"
+            )
         if any(low >= high for low, high in pairwise((0, *self.cutoffs))):
-            raise ValueError(f"cutoffs {self.cutoffs} must be positive and strictly increasing")
+            raise ValueError(f"cutoffs must be positive and increasing, got {self.cutoffs}")
         if self.vocabulary is not None and self.cutoffs and self.cutoffs[-1] >= self.vocabulary:
             raise ValueError(
-                f"the last cutoff {self.cutoffs[-1]} leaves no words for its bin in a vocabulary"
-                f" of {self.vocabulary}; lower the cutoffs or raise the vocabulary"
+                f"the last cutoff must be below the vocabulary of {self.vocabulary}, got"
+                f" {self.cutoffs[-1]}: lower the cutoffs or raise the vocabulary"
             )
         return self
 
     @property
     def reach(self) -> int:
-        """How many tokens a hidden state depends on: L(C−1)+1 (section 3.2)."""
+        """Number of tokens a hidden state depends on: L(C−1)+1 (section 3.2)."""
         return self.layers * (self.context - 1) + 1
 
     def quantizers(self, place: Place) -> int:
-        """How many activation quantizers belong to a place, over all layers."""
+        """Return the number of activation quantizers of a place, over all layers."""
         if place is Place.HIDDEN:
             return 1
         if place is Place.PROJECTED:
@@ -118,27 +121,27 @@ class CacheConfig(Section):
     """The differentiable non-parametric cache (section 3.5); absent or of size 0 means none."""
 
     size: int = Field(default=2000, ge=0)
-    """Last activations of the text that the cache holds (n_cache); 0 switches it off."""
+    """Number of last hidden states that the cache holds (n_cache); 0 switches it off."""
 
     theta: float = Field(default=0.016, gt=0.0)
-    """Sharpness of the similarity (θ), where learning begins."""
+    """Sharpness of the similarity (θ) at the beginning of training."""
 
     lam: float = Field(default=0.07, gt=0.0, lt=1.0)
-    """The cache's share of the prediction (λ), where learning begins."""
+    """The cache's share of the prediction (λ) at the beginning of training."""
 
     ramp: int = Field(default=0, ge=0)
-    """Activations with which the cache gets all of its share; with fewer it gets as much less. A
-    smaller size ends it sooner. 0, as in the paper: all of the share from the first one on."""
+    """Number of hidden states from which the cache has its whole share; with only m, its share is
+    λ · m / ramp. At most `size` counts. 0, as in the paper, gives the whole share at once."""
 
 
 class HebbianConfig(Section):
-    """The Hebbian softmax (section 3.4; Rae et al. 2018); absent or of limit 0 means none."""
+    """The Hebbian softmax (section 3.4; Rae et al. 2018); absent or with limit 0 means none."""
 
     gamma: float = Field(default=0.01, ge=0.0, le=1.0)
-    """Smallest rate that a word's output row moves towards its activations with (γ)."""
+    """Smallest rate at which a word's output row moves towards its hidden states (γ)."""
 
     limit: int = Field(default=500, ge=0)
-    """Sightings of a word after which its row moves no more (T); 0 switches the update off."""
+    """Occurrences of a word after which its row is not updated any more (T); 0 switches it off."""
 
 
 class TrainConfig(Section):
@@ -148,19 +151,20 @@ class TrainConfig(Section):
     """Optimizer steps (T)."""
 
     batch: int = Field(default=4, ge=1)
-    """Sequences a step, over all processes."""
+    """Sequences per step, over all processes."""
 
     window: int = Field(default=1152, ge=1)
-    """Tokens of a sequence that are trained on jointly (C_e)."""
+    """Consecutive tokens of a sequence that are trained on jointly (C_e)."""
 
     accumulate: int = Field(default=1, ge=1)
-    """Parts that a process computes its share of the batch in, one by one, to save memory."""
+    """Parts in which a process computes its share of the batch, one after the other, to save
+    memory."""
 
     learning_rate: float = Field(default=1e-3, gt=0.0)
     """Largest learning rate, reached at the end of the warm-up."""
 
     final_learning_rate: float = Field(default=0.0, ge=0.0)
-    """Learning rate that the cosine decay ends at."""
+    """Learning rate at the end of the cosine decay."""
 
     warmup: int = Field(default=1000, ge=0)
     """Steps over which the learning rate rises linearly from zero."""
@@ -172,20 +176,20 @@ class TrainConfig(Section):
     """Adam's decay of the mean of squared gradients."""
 
     weight_decay: float = Field(default=0.0, ge=0.0)
-    """Decoupled decay of all matrices; biases, norms and position tables are spared."""
+    """Decoupled decay of all matrices, but not of biases, norms and position tables."""
 
     clip: float = Field(default=0.25, ge=0.0)
     """Largest norm of the whole gradient; 0 switches clipping off."""
 
     seed: int = Field(default=0, ge=0, lt=2**31)
-    """Everything random in a run follows from it."""
+    """Seed of everything random in a run."""
 
     sampling: Literal["random", "stream"] = "random"
-    """`random` windows of the text, or contiguous `stream`s that carry the state along."""
+    """`random` windows of the text, or contiguous `stream`s that keep the state between steps."""
 
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Of training's matrix products; `auto` takes bfloat16 where a measurement shows that it works
-    on this machine and is at least 1.1 times as fast (`micronet doctor` tells)."""
+    """Precision of training's matrix products; `auto` chooses bfloat16 if a measurement shows that
+    it works on this machine and is at least 1.1 times as fast (see `micronet doctor`)."""
 
     evaluate_every: int = Field(default=1000, ge=1)
     """Steps between two evaluations on the validation split; the last step always has one."""
@@ -194,34 +198,34 @@ class TrainConfig(Section):
     """Steps between two checkpoints; the last step always has one."""
 
     log_every: int = Field(default=10, ge=1)
-    """Steps that one line of the metrics averages over."""
+    """Steps per line of the metrics, which holds their mean."""
 
     @model_validator(mode="after")
     def _parts_agree(self) -> Self:
         if self.batch % self.accumulate:
             raise ValueError(
-                f"accumulate {self.accumulate} must divide the batch of {self.batch} sequences"
+                f"accumulate must divide the batch of {self.batch} sequences, got {self.accumulate}"
             )
         if self.warmup >= self.steps:
             raise ValueError(
-                f"warmup {self.warmup} must be shorter than the {self.steps} steps of the run"
+                f"warmup must be shorter than the run's {self.steps} steps, got {self.warmup}"
             )
         if self.final_learning_rate > self.learning_rate:
             raise ValueError(
-                f"final_learning_rate {self.final_learning_rate} must not exceed "
-                f"learning_rate {self.learning_rate}"
+                f"final_learning_rate must not exceed learning_rate {self.learning_rate}, got "
+                f"{self.final_learning_rate}"
             )
         return self
 
 
 class TrainChanges(Section):
-    """How a later stage's training differs from section `train`; what is left out stays."""
+    """Changes of a later stage to section `train`; keys left out keep their values."""
 
     steps: int | None = Field(default=None, ge=1)
     """Optimizer steps."""
 
     batch: int | None = Field(default=None, ge=1)
-    """Sequences a step, over all processes."""
+    """Sequences per step, over all processes."""
 
     learning_rate: float | None = Field(default=None, gt=0.0)
     """Largest learning rate."""
@@ -237,98 +241,99 @@ class TrainChanges(Section):
 
 
 class DistillConfig(Section):
-    """Learning from a teacher's soft labels beside the text (section 4.1); absent means none."""
+    """Learning from a teacher's soft labels and the text (section 4.1); absent means none."""
 
     teacher: str | None = None
-    """Preset or recipe of the teacher, which is trained and asked for soft labels before."""
+    """Preset or recipe of the teacher, which a pipeline trains first to compute soft labels."""
 
     method: Literal["top-k", "sampled"] = "top-k"
-    """The teacher's `top-k` words with their probabilities, or `sampled` words without bias."""
+    """The teacher's `top-k` words with their probabilities, or an unbiased `sampled` set."""
 
     top_k: int = Field(default=30, ge=1)
-    """Words a token that are learned from; no more than the soft labels hold."""
+    """Words per token to learn from; at most as many as the soft labels have."""
 
     samples: int = Field(default=12, ge=1)
-    """Words a token that were drawn from the teacher's distribution; for `sampled` labels."""
+    """Words per token drawn from the teacher's distribution; for `sampled` labels."""
 
     weight_max: float = Field(default=0.5, ge=0.0, le=1.0)
-    """Weight of the soft labels at the first step (λ_max); the text itself has the rest."""
+    """Weight of the soft labels at the first step (λ_max); the text has the rest."""
 
     weight_min: float = Field(default=0.05, ge=0.0, le=1.0)
-    """Weight that it falls towards, linearly, over the run's steps (λ_min)."""
+    """Weight of the soft labels at the end, after a linear decrease (λ_min)."""
 
     @model_validator(mode="after")
     def _the_weight_falls(self) -> Self:
         if self.weight_min > self.weight_max:
             raise ValueError(
-                f"weight_min {self.weight_min} must not exceed weight_max {self.weight_max}: "
-                "the weight falls from the one to the other"
+                f"weight_min must not exceed weight_max {self.weight_max}, got {self.weight_min}: "
+                "lower it"
             )
         return self
 
     @property
     def count(self) -> int:
-        """Labels a token."""
+        """Number of labels per token."""
         return self.top_k if self.method == "top-k" else self.samples
 
 
 class PruneConfig(Section):
-    """Gradual pruning of a trained model while it is trained further (section 4.2)."""
+    """Gradual pruning of a trained model during further training (section 4.2)."""
 
     sparsity: float = Field(default=0.358, ge=0.0, lt=1.0)
-    """Share of all matrices' weights that are zero in the end (ρ)."""
+    """Share of all matrices' weights that are zero at the end (ρ)."""
 
     initial_sparsity: float = Field(default=0.16, ge=0.0, lt=1.0)
-    """Share that is removed before the first step (ρ_0), but no more than in the end."""
+    """Share that is zero before the first step (ρ_0); at most `sparsity`."""
 
     allocation: Literal["slope", "threshold", "uniform"] = "slope"
-    """How the matrices share it: by the `slope` of their sensitivity, where the next weight costs
-    least; up to one `threshold` of perplexity, as in the paper; or `uniform`."""
+    """How the sparsity is divided among the matrices: by the `slope` of their sensitivity, so that
+    the next weight costs least; up to one `threshold` of perplexity, as in the paper; or
+    `uniform`."""
 
     steps: int | None = Field(default=None, ge=1)
-    """Steps over which the sparsity rises; all steps of the run when left out."""
+    """Steps over which the sparsity rises; all steps of the run if left out."""
 
     every: int = Field(default=1000, ge=1)
-    """Steps between two removals."""
+    """Steps between two prunings."""
 
     analysed_tokens: int = Field(default=20_000, ge=2)
-    """First tokens of the validation split that a pipeline's sensitivity analysis measures on."""
+    """Number of first validation tokens used by a pipeline's sensitivity analysis."""
 
     train: TrainChanges | None = None
-    """How a pipeline trains while it prunes."""
+    """Changes to section `train` while a pipeline prunes."""
 
 
 class SearchConfig(Section):
     """The search for the cache's best parameters after training (appendix F)."""
 
     cache_size: int = Field(default=3000, ge=1)
-    """Size of the cache that they are searched for (n_cache of the search)."""
+    """Size of the cache whose parameters are searched (n_cache of the search)."""
 
     ramp: int | None = Field(default=None, ge=0)
-    """The ramp that the cache gets (`cache.ramp`), for models that also read short texts; when left
-    out, it keeps the one that it was trained with."""
+    """New ramp of the cache (`cache.ramp`), for models that also read short texts; that of the
+    training if left out."""
 
 
 class Recipe(Section):
     """Everything that makes a model. A section that is absent switches its technique off."""
 
     corpus: CorpusConfig = CorpusConfig()
-    """Which text, and how it becomes ids."""
+    """The text and its conversion to ids."""
 
     model: ModelConfig = ModelConfig()
     """The shape of the model."""
 
     cache: CacheConfig | None = None
-    """The cache of recent activations; absent means none."""
+    """The cache of recent hidden states; absent means none."""
 
     hebbian: HebbianConfig | None = None
     """The Hebbian update of the softmax; absent means none."""
 
     train: TrainConfig = TrainConfig()
-    """How the model is trained."""
+    """The training."""
 
     distill: DistillConfig | None = None
-    """The teacher's part in the training; absent means none."""
+    """Distillation; absent means none."""
 
     prune: PruneConfig | None = None
     """Gradual pruning; absent means none."""
@@ -356,19 +361,21 @@ class Recipe(Section):
         limit, cutoffs = self.corpus.max_vocabulary, self.model.cutoffs
         if limit is not None and cutoffs and limit <= cutoffs[-1]:
             raise ValueError(
-                f"corpus.max_vocabulary {limit} is not above the last of model.cutoffs {cutoffs};"
-                " raise it or lower the cutoffs"
+                f"corpus.max_vocabulary must be above the last of model.cutoffs {cutoffs}, got"
+                f" {limit}: raise it or lower the cutoffs"
             )
         if self.prune and self.prune.steps:
             own = self.prune.train and self.prune.train.steps
             limit, key = (own, "prune.train.steps") if own else (self.train.steps, "train.steps")
             if self.prune.steps > limit:
-                raise ValueError(f"prune.steps {self.prune.steps} must not exceed {limit} {key}")
+                raise ValueError(
+                    f"prune.steps must not exceed {limit} {key}, got {self.prune.steps}"
+                )
         return self
 
 
 def section_type(annotation: Any) -> type[Section] | None:
-    """Return the section that a field holds, or may hold; nothing when it holds a value."""
+    """Return the section type of a field, or None for a field that holds a value."""
     for kind in (annotation, *get_args(annotation)):
         if isinstance(kind, type) and issubclass(kind, Section):
             return kind

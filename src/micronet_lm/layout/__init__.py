@@ -1,6 +1,6 @@
-"""What a model of a given shape holds: matrices, names of tensors, bits; never torch.
+"""The layout of a model of a given shape: matrices, names of tensors, bits; never torch.
 
-Whoever builds, trains, counts or packs a model asks here, so that all mean the same.
+Building, training, counting and packing a model all use this one layout.
 """
 
 from micronet_lm.layout.names import is_norm, norm_names, tensor_shapes

@@ -1,4 +1,4 @@
-"""Which weight tensors a packed model holds, with their shapes."""
+"""Names and shapes of a packed model's weight tensors."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ NORMS = ("attention_norm", "ffn_norm")
 
 
 def tensor_shapes(shape: ModelConfig) -> dict[str, tuple[int, ...]]:
-    """Name every weight tensor of a model, with its shape as it is stored."""
+    """Return the stored shape of every weight tensor of a model, by name."""
     found: dict[str, tuple[int, ...]] = {}
     for slot in slots(shape):
         sizes = (slot.outputs, slot.inputs)
@@ -22,12 +22,12 @@ def tensor_shapes(shape: ModelConfig) -> dict[str, tuple[int, ...]]:
 
 
 def is_norm(name: str) -> bool:
-    """Whether a tensor is a gain or a bias of a LayerNorm."""
+    """Return whether a tensor is a gain or a bias of a LayerNorm."""
     return any(f".{norm}." in name for norm in NORMS)
 
 
 def norm_names(shape: ModelConfig) -> Iterator[str]:
-    """Name the gains and biases of all LayerNorms."""
+    """Yield the names of the gains and biases of all LayerNorms."""
     for number in range(shape.layers):
         for norm in NORMS:
             yield f"blocks.{number}.{norm}.weight"

@@ -1,6 +1,6 @@
-"""Which matrices a model of a given shape holds, under the names that its checkpoints use.
+"""The matrices of a model of a given shape, with their names in checkpoints.
 
-A matrix is (outputs × inputs): one row for each number that it computes. It may have a bias. The
+A matrix is (outputs × inputs): one row per output. It may have a bias. The
 embedding tables are listed once, as the softmax's rows, with the softmax's biases.
 """
 
@@ -12,12 +12,12 @@ from micronet_lm.config import ModelConfig
 
 
 class Role(StrEnum):
-    """What a matrix is for; it decides whether the matrix is pruned and how it is quantized."""
+    """The use of a matrix, which decides whether it is pruned and how it is quantized."""
 
     LAYER = "layer"
-    """qkv, attention output and the two of the feed-forward part."""
+    """The qkv and output matrices of attention, and the two of the feed-forward part."""
     PROJECTION = "projection"
-    """Between an embedding's width and the model's."""
+    """A projection between an embedding's width and the model's."""
     TABLE = "table"
     """The words' embeddings, and their softmax rows."""
     TAIL = "tail"
@@ -27,15 +27,15 @@ class Role(StrEnum):
 
 
 PRUNABLE = frozenset({Role.LAYER, Role.PROJECTION, Role.TABLE})
-"""What pruning makes sparse."""
+"""Roles of the matrices that are pruned."""
 
 EMBEDDINGS = frozenset({Role.TABLE, Role.TAIL})
-"""What the paper's text calls embedding weights."""
+"""Roles that the paper's text calls embedding weights."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Slot:
-    """A place for a matrix: its name, its shape and its use."""
+    """The position of one matrix in a model: its name, its shape and its role."""
 
     name: str
     """Name of its weights in a checkpoint."""
@@ -49,7 +49,7 @@ class Slot:
 
 
 def slots(shape: ModelConfig) -> list[Slot]:
-    """List every matrix of a model with this shape."""
+    """Return every matrix of a model of this shape."""
     return [*_input_slots(shape), *_layer_slots(shape), *_softmax_slots(shape)]
 
 
@@ -134,5 +134,5 @@ def _softmax_slots(shape: ModelConfig) -> list[Slot]:
 
 
 def vectors(shape: ModelConfig) -> int:
-    """Count the values of all LayerNorms: a gain and a bias, twice a layer."""
+    """Return the number of values of all LayerNorms: a gain and a bias, twice per layer."""
     return shape.layers * 2 * 2 * shape.width

@@ -1,6 +1,6 @@
-"""How wide each tensor of a quantized model is, and how many scales it has: config by role.
+"""The width and the number of scales of each tensor of a quantized model.
 
-Everything that writes, reads or counts integers asks here.
+Everything that writes, reads or counts integers uses these functions.
 """
 
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ from micronet_lm.layout.slots import EMBEDDINGS, Role, Slot, slots
 
 @dataclass(frozen=True, kw_only=True)
 class Width:
-    """How a tensor is stored as integers."""
+    """Bits and scales of a tensor of integers."""
 
     bits: int
-    """Of an integer."""
+    """Bits per integer."""
     scales: int
-    """One for each row (first index) of the tensor as a checkpoint holds it, or one for all."""
+    """Number of scales: one per row (first index) of the tensor in a checkpoint, or one."""
 
 
 def bits_of(config: QuantizeConfig, slot: Slot) -> int:
-    """Bits of a matrix's weights; 32 where they stay floats."""
+    """Return the bits of a matrix's weights; 32 if they stay floats."""
     own = {
         Role.LAYER: config.layer_bits,
         Role.PROJECTION: config.projection_bits,
@@ -32,12 +32,12 @@ def bits_of(config: QuantizeConfig, slot: Slot) -> int:
 
 
 def bias_bits_of(config: QuantizeConfig) -> int:
-    """Bits of a bias; 32 where they stay floats."""
+    """Return the bits of a bias; 32 if it stays floats."""
     return config.bits if config.bias_bits is None else config.bias_bits
 
 
 def scale_count(config: QuantizeConfig, slot: Slot) -> int:
-    """How many scales a matrix's integers have; a bias always has one."""
+    """Return the number of scales of a matrix's integers; a bias always has one."""
     if slot.role is Role.POSITIONS:
         return 1
     rule = config.table_scales if slot.role in EMBEDDINGS else config.scales
@@ -45,7 +45,7 @@ def scale_count(config: QuantizeConfig, slot: Slot) -> int:
 
 
 def widths(config: QuantizeConfig, shape: ModelConfig) -> dict[str, Width]:
-    """Name every tensor that becomes integers, with its width."""
+    """Return the width of every quantized tensor, by name."""
     found = {}
     for slot in slots(shape):
         bits, bias_bits = bits_of(config, slot), bias_bits_of(config)

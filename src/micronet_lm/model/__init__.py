@@ -11,9 +11,9 @@ Notation, the same in every file of this room:
 `E`   width of a bin's embedding
 `H`   attention heads
 `K`   width of a head's queries and keys (d_k); for values d_v. In the softmax and the
-      cache: words a token whose probabilities are asked for
+      cache: words per token whose probabilities are computed
 `C`   tokens that one layer attends to, the current one included
-`M`   activations that the cache remembers of a text so far, at most its size n
+`M`   hidden states of a text in the cache so far, at most its size n
 `P`   tokens before the current one that a layer attends to: C − 1
 ====  ==========================================================================
 """

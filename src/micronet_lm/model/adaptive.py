@@ -1,8 +1,8 @@
 """Adaptive embedding and adaptive softmax with tied tables (section 3.3; Baevski & Auli 2018).
 
-Words are sorted by frequency and cut into bins. A bin's table is as wide as its words deserve; a
-projection brings it to the model's width and, for the softmax, a second one brings hidden states
-to the table's width. The first bin also holds one entry for each other bin, so that the
+Words are sorted by frequency and cut into bins. Bins of rarer words have narrower tables; a
+projection maps a table to the model's width and, for the softmax, a second one maps hidden states
+to the table's width. The first bin also has one entry for each other bin, so that the
 probability of a word in bin i > 0 is that of its bin times that of the word within the bin.
 No cutoffs make one bin: a full embedding and a full softmax.
 """
@@ -21,7 +21,7 @@ from micronet_lm.model.logsumexp import linear_logsumexp
 
 
 class AdaptiveEmbedding(nn.Module):
-    """Word ids to vectors of the model's width."""
+    """Map from word ids to vectors of the model's width."""
 
     arithmetic: Arithmetic = PLAIN
 
@@ -59,7 +59,7 @@ class AdaptiveEmbedding(nn.Module):
 
 
 class AdaptiveSoftmax(nn.Module):
-    """Hidden states to probabilities of words; the tables are the embedding's."""
+    """Map from hidden states to probabilities of words; the tables are the embedding's."""
 
     arithmetic: Arithmetic = PLAIN
 
@@ -80,8 +80,8 @@ class AdaptiveSoftmax(nn.Module):
     def start_from_frequencies(self, counts: Sequence[int]) -> None:
         """Set the biases so that, without any weights, every word has its share of `counts`.
 
-        A bias moves by about a learning rate a step: from zero, those of rare words would need
-        the better part of a short run to get to where counting brings them at once.
+        Adam moves a bias by about the learning rate per step: from zero, the biases of rare words
+        would need most of a short run to reach the values that counting gives at once.
         """
         count = torch.tensor(counts, dtype=torch.float64) + 1  # words that were never seen
         mass = torch.stack([count[low:high].sum() for low, high in pairwise(self.bounds)])
@@ -91,17 +91,17 @@ class AdaptiveSoftmax(nn.Module):
         self.tail_bias.copy_((mass[1:] / mass.sum()).log())
 
     def log_probability(self, hidden: Tensor, words: Tensor, tables: Sequence[Tensor]) -> Tensor:
-        """Log-probability of one word for each hidden state: (N, D), (N) → (N) in fp32.
+        """Return the log-probability of one word per hidden state: (N, D), (N) → (N) in fp32.
 
-        A tail bin is computed only for the words that lie in it.
+        A tail is computed only for the words in it.
         """
         first, weight, bias = self._first_bin(hidden, tables)
         entry = self._entries(words)
         result = _logit(first, entry, weight, bias) - linear_logsumexp(first, weight, bias)
         for tail, (low, high) in enumerate(pairwise(self.bounds[1:]), start=1):
             place = torch.nonzero((words >= low) & (words < high)).squeeze(1)
-            # An empty bin is computed too, on nothing: so every weight always has a gradient, and
-            # the optimizer's steps do not depend on how a batch is spread over processes.
+            # A bin without words is computed too, on no rows: so all weights always have gradients,
+            # and the optimizer's steps do not depend on how processes share a batch.
             x = self._projected(tail, hidden.index_select(0, place))
             table, bias, word = tables[tail], self._bias(tail), words[place] - low
             within = _logit(x, word, table, bias) - linear_logsumexp(x, table, bias)
@@ -109,9 +109,9 @@ class AdaptiveSoftmax(nn.Module):
         return result
 
     def log_probabilities(self, hidden: Tensor, words: Tensor, tables: Sequence[Tensor]) -> Tensor:
-        """Log-probabilities of K words for each hidden state: (N, D), (N, K) → (N, K) in fp32.
+        """Return log-probabilities of K words per state: (N, D), (N, K) → (N, K) in fp32.
 
-        A bin's sum is computed once a token, and a tail's only for tokens with a word in it.
+        A bin's sum is computed once per token, and a tail's only for tokens with a word in it.
         """
         first, weight, bias = self._first_bin(hidden, tables)
         result = linear_log_softmax(first, weight, bias, self._entries(words)).flatten()
@@ -129,7 +129,7 @@ class AdaptiveSoftmax(nn.Module):
         return result.view(words.shape)
 
     def log_distribution(self, hidden: Tensor, tables: Sequence[Tensor]) -> Tensor:
-        """Log-probabilities of all words: (N, D) → (N, V)."""
+        """Return the log-probabilities of all words: (N, D) → (N, V)."""
         first, weight, bias = self._first_bin(hidden, tables)
         head = F.log_softmax(F.linear(first, weight, bias), dim=-1)
         cut = self.bounds[1]
@@ -141,14 +141,14 @@ class AdaptiveSoftmax(nn.Module):
         return torch.cat(parts, dim=1)
 
     def _entries(self, words: Tensor) -> Tensor:
-        """What words are looked up as in the first bin: a tail's as the entry for their bin."""
+        """Return the words' entries in the first bin: for a word of a tail, that of its bin."""
         entry = words
         for tail, low in enumerate(self.bounds[1:-1]):
             entry = torch.where(words >= low, self.bounds[1] + tail, entry)
         return entry
 
     def _first_bin(self, hidden: Tensor, tables: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
-        """The projected states, weights and biases of the first bin with its entries for tails."""
+        """Return states, weights and biases of the first bin, its tail entries included."""
         own = self.arithmetic.weight
         weight = torch.cat([tables[0], own(self.tail_weight)])
         bias = torch.cat([self._bias(0), own(self.tail_bias)])
@@ -158,7 +158,7 @@ class AdaptiveSoftmax(nn.Module):
         return self.arithmetic.weight(self.biases[number])
 
     def _projected(self, number: int, hidden: Tensor) -> Tensor:
-        """Hidden states (N, D) in the width of a bin's table (N, E)."""
+        """Return hidden states (N, D) in the width of a bin's table (N, E)."""
         projection = self.projections[number]
         if isinstance(projection, nn.Identity):
             return hidden
@@ -168,11 +168,11 @@ class AdaptiveSoftmax(nn.Module):
 
 
 def _projection(source: int, target: int) -> nn.Module:
-    """A linear map without bias, or nothing when the widths already agree."""
+    """Return a linear map without bias, or the identity when the widths agree."""
     return nn.Identity() if source == target else nn.Linear(source, target, bias=False)
 
 
 def _logit(x: Tensor, words: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """weight_w · x + bias_w for one word w a row: (N, E), (N) → (N)."""
+    """Return weight_w · x + bias_w for one word w per row: (N, E), (N) → (N)."""
     rows = F.embedding(words, weight)  # (N, E)
     return (x.to(rows.dtype) * rows).sum(dim=-1) + bias[words]

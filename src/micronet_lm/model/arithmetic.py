@@ -1,8 +1,8 @@
-"""How a model computes: plainly, or with quantized weights and activations.
+"""A model's arithmetic: with floats, or with quantized weights and activations.
 
-The model's forward is written once. What differs between a plain model and a quantized one is what
-becomes of a weight before it is used, of an activation before it is passed on, and in which
-precision the sums between them are done; a model asks its arithmetic for all three.
+The model's forward is written once. A plain and a quantized model differ in how a weight is
+changed before it is used, how an activation is changed before it is passed on, and in the
+precision of the sums; an arithmetic defines all three.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ from micronet_lm.model.windowed_attention import windowed_attention
 
 
 class Arithmetic:
-    """That of a plain model: weights and activations as they are."""
+    """The arithmetic of a plain model: weights and activations are used unchanged."""
 
     def weight(self, parameter: Tensor) -> Tensor:
         """Return a parameter as it is used."""
@@ -40,7 +40,7 @@ class Arithmetic:
     def attention(
         self, q: Tensor, k: Tensor, v: Tensor, positions: Tensor, missing: int, layer: int
     ) -> Tensor:
-        """Mix values by attention; see `windowed_attention`, but queries are not scaled yet."""
+        """Return attention's weighted values, as `windowed_attention` of unscaled queries."""
         return windowed_attention(q * q.shape[-1] ** -0.5, k, v, positions, missing)
 
     def activation(self, place: Place, number: int, x: Tensor) -> Tensor:
@@ -49,14 +49,14 @@ class Arithmetic:
 
 
 PLAIN = Arithmetic()
-"""Has no state: all plain models share it."""
+"""The arithmetic of all plain models; it has no state."""
 
 
 class QuantizedArithmetic(Arithmetic):
-    """That of a quantized model, as docs/arithmetic.md has it.
+    """The arithmetic of a quantized model, as docs/arithmetic.md defines it.
 
-    In evaluation everything that feeds a quantizer is summed up in doubles and rounded to fp32
-    once, so that every implementation finds the same integers. Training sums up in fp32.
+    In evaluation everything that feeds a quantizer is summed in doubles and rounded to fp32 once,
+    so that every implementation computes the same integers. Training sums in fp32.
     """
 
     def __init__(self, model: nn.Module, quantizers: Quantizers) -> None:
@@ -72,7 +72,7 @@ class QuantizedArithmetic(Arithmetic):
         return not self._quantizers.training
 
     def weight(self, parameter: Tensor) -> Tensor:
-        """Return a parameter as integers times steps."""
+        """Return a parameter as integers times scales."""
         quantizer = self._weights.get(parameter)
         return parameter if quantizer is None else quantizer(parameter)
 
@@ -97,7 +97,7 @@ class QuantizedArithmetic(Arithmetic):
     def attention(
         self, q: Tensor, k: Tensor, v: Tensor, positions: Tensor, missing: int, layer: int
     ) -> Tensor:
-        """Mix values by attention with quantized probabilities."""
+        """Return attention's values weighted by quantized probabilities."""
         positions, scale = self.weight(positions), float(np.float32(q.shape[-1] ** -0.5))
         quantizers = self._places.get(Place.ATTENTION_SOFTMAX)
         if self._exact:
@@ -108,6 +108,6 @@ class QuantizedArithmetic(Arithmetic):
         return windowed_attention(q * scale, k, v, positions, missing, rounding).to(torch.float32)
 
     def activation(self, place: Place, number: int, x: Tensor) -> Tensor:
-        """Return an activation as integers times a step, where the place is quantized."""
+        """Return an activation, as integers times a scale where the place is quantized."""
         quantizers: ActivationQuantizers | None = self._places.get(place)
         return x if quantizers is None else quantizers(x, number)

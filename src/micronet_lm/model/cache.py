@@ -1,12 +1,12 @@
 """The differentiable non-parametric cache (section 3.5; Grave et al. 2017).
 
 P(x_n) = (1 − λ) P_softmax(x_n) + λ P_cache(x_n), where P_cache is the softmax of θ·h_iᵀh_n over
-the last n activations h_i of the same text, each voting for the word that followed it. θ and λ
-are trained with the model: θ is the softplus and λ the sigmoid of a free parameter. While a text
-has no activation before the current one, P is P_softmax.
+the last n hidden states h_i of the same text, each voting for the word that followed it. θ and λ
+are trained with the model: θ is the softplus and λ the sigmoid of a free parameter. At a text's
+first token, P is P_softmax.
 
-Beyond the paper, a cache may have a ramp r: while it holds only m < r activations, its share is
-λ·m/r. A λ that is right for thousands of activations is far too large for the first few of a
+Beyond the paper, a cache may have a ramp r: while it holds only m < r hidden states, its share is
+λ·m/r. A λ that is right for thousands of hidden states is far too large for the first few of a
 short text.
 """
 
@@ -23,17 +23,17 @@ from micronet_lm.model.recall import recall, recall_several, recalled_words
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:
-    """The last activations of each text of a batch, at most as many as the cache holds."""
+    """The last hidden states of each text of a batch, at most as many as the cache holds."""
 
     states: Tensor
-    """(B, M, D) activations, the newest last, without their graph."""
+    """(B, M, D) hidden states, the newest last, detached from the graph."""
 
     words: Tensor
     """(B, M) the word that followed each of them."""
 
 
 class Cache(nn.Module):
-    """θ, λ and the size of a model's cache; what it remembers of a text is a `Memory`."""
+    """θ, λ and the size of a model's cache; its contents for a text are a `Memory`."""
 
     def __init__(self, config: CacheConfig) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class Cache(nn.Module):
 
     @property
     def ramp(self) -> int:
-        """Activations with which the cache gets all of its share: at most as many as it holds."""
+        """Number of hidden states from which the cache has its whole share; at most its size."""
         return min(self.given_ramp, self.size)
 
     @property
@@ -86,9 +86,9 @@ class Cache(nn.Module):
         words: Tensor,
         memory: Memory | None,
     ) -> Tensor:
-        """Mix the cache into log P_softmax (B, T, K) of the words (B, T, K) that are `asked` for.
+        """Mix the cache into log P_softmax (B, T, K) of the `asked` words (B, T, K).
 
-        `words` (B, T) really follow `hidden` (B, T, D).
+        `words` (B, T) are the true words after `hidden` (B, T, D).
         """
         past = _or_nothing(memory, hidden)
         every = torch.cat([past.words, words], dim=1)
@@ -102,13 +102,13 @@ class Cache(nn.Module):
     ) -> Tensor:
         """Mix the cache into log P_softmax (B, T, V) of all words.
 
-        `words` (B, T) really follow `hidden` (B, T, D); each counts from the next token on.
+        `words` (B, T) are the true words after `hidden` (B, T, D), each in the cache afterwards.
         """
         past = _or_nothing(memory, hidden)
         every = torch.cat([past.words, words], dim=1)
         size = log_softmax.shape[-1]
         cache = recalled_words(self.theta * hidden, hidden, every, past.states, self.size, size)
-        # The cache knows hundreds of words of many thousands: only theirs are mixed.
+        # The cache holds hundreds of the many thousand words: only these are mixed.
         known = every.unique()  # (U)
         held = past.words.shape[1]
         mixed = self._mix(log_softmax[..., known], cache[..., known].log(), held)
@@ -117,23 +117,23 @@ class Cache(nn.Module):
         return mixed if held else _unmixed_first(log_softmax, mixed)
 
     def remember(self, memory: Memory | None, hidden: Tensor, words: Tensor) -> Memory:
-        """Return what is remembered after `words` (B, T) turned out to follow `hidden`."""
+        """Return the memory after `words` (B, T) followed `hidden`."""
         past = _or_nothing(memory, hidden)
         states = torch.cat([past.states, hidden.detach()[:, -self.size :]], dim=1)
         every = torch.cat([past.words, words[:, -self.size :]], dim=1)
         return Memory(states=states[:, -self.size :], words=every[:, -self.size :])
 
     def _mix(self, log_softmax: Tensor, log_cache: Tensor, held: int) -> Tensor:
-        """log((1 − λ) P_softmax + λ P_cache), but P_softmax for a text's first token.
+        """Return log((1 − λ) P_softmax + λ P_cache), but log P_softmax for a text's first token.
 
-        `held` activations were in the cache before the first of these tokens.
+        `held` hidden states were in the cache before the first of these tokens.
         """
         log_kept, log_share = self._log_shares(log_softmax, held)
         mixed = torch.logaddexp(log_softmax + log_kept, log_cache + log_share)
         return mixed if held else _unmixed_first(log_softmax, mixed)
 
     def _log_shares(self, like: Tensor, held: int) -> tuple[Tensor, Tensor]:
-        """log(1 − λ) and log λ, for each of the tokens (B, T, …) while the ramp lasts."""
+        """Return log(1 − λ) and log λ, for each of the tokens (B, T, …) on the ramp."""
         if held >= self.ramp:
             return F.logsigmoid(-self.free_lam), F.logsigmoid(self.free_lam)
         tokens = torch.arange(held, held + like.shape[1], device=like.device)
@@ -144,7 +144,7 @@ class Cache(nn.Module):
 
 
 def _or_nothing(memory: Memory | None, hidden: Tensor) -> Memory:
-    """Return the memory, or that of a text that begins here."""
+    """Return the memory, or an empty one at the beginning of a text."""
     if memory is not None:
         return memory
     batch, _, width = hidden.shape
@@ -153,5 +153,5 @@ def _or_nothing(memory: Memory | None, hidden: Tensor) -> Memory:
 
 
 def _unmixed_first(log_softmax: Tensor, mixed: Tensor) -> Tensor:
-    """Put P_softmax in the first token's place: the cache of a text's first token is empty."""
+    """Use P_softmax for the first token of a text, whose cache is empty."""
     return torch.cat([log_softmax[:, :1], mixed[:, 1:]], dim=1)

@@ -1,4 +1,4 @@
-"""One hash that tells models apart: what was made from a model remembers it by this."""
+"""A hash that identifies a model; results made from a model record it."""
 
 import hashlib
 
@@ -6,7 +6,7 @@ from micronet_lm.model.transformer import LanguageModel
 
 
 def fingerprint_of(model: LanguageModel) -> str:
-    """Give one hash of a model's weights, shape and cache."""
+    """Return one hash of a model's weights, shape and cache."""
     cache = "0"
     if model.cache is not None:
         cache = str(model.cache.size) + (f" ramp {model.cache.ramp}" if model.cache.ramp else "")

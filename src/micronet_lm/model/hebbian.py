@@ -1,9 +1,9 @@
-"""The Hebbian softmax (section 3.4; Rae et al. 2018): rows of rare words learn by heart.
+"""The Hebbian softmax (section 3.4; Rae et al. 2018): fast updates of rare words' output rows.
 
 After a step of gradient descent, the output row of a word that was just seen moves towards the
-mean of the activations that it followed. Early sightings count most: the rate is max(1/c, γ),
-where c is 1 at a word's first sighting, and a word that was seen T times moves no more. So the
-row of a new word becomes what it was seen with, at once, and gradient descent has the last word.
+mean of the hidden states that it followed. Early occurrences count most: the rate is max(1/c, γ),
+where c is 1 at a word's first occurrence, and a word that was seen T times is not updated any
+more. So the row of a new word is set at once, and gradient descent refines it later.
 """
 
 import torch
@@ -16,12 +16,12 @@ from micronet_lm.model.transformer import LanguageModel
 def hebbian_update(
     model: LanguageModel, hidden: Tensor, words: Tensor, seen: Tensor, *, gamma: float, limit: int
 ) -> int:
-    """Move the rows of `words` (N), which followed `hidden` (N, D), and count their sightings.
+    """Move the rows of `words` (N), which followed `hidden` (N, D), and count the words.
 
-    `seen` (V) holds how often each word was seen before; it is changed in place. In every bin the
-    activations are first projected as the softmax does it, and scaled to the norm of the row, so
-    that a row turns rather than grows. The entries of the first bin that stand for other bins
-    are no words, and stay. Returns how many rows moved.
+    `seen` (V) counts earlier occurrences of each word; it is changed in place. In every bin the
+    hidden states are first projected as in the softmax, and scaled to the norm of the row, so that
+    a row changes direction rather than length. The first bin's entries for tails are not words
+    and stay unchanged. Return the number of rows moved.
     """
     moving = seen[words] < limit
     moved = 0

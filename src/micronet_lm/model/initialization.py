@@ -11,11 +11,11 @@ def initialize(model: nn.Module) -> None:
     """Fill all parameters from torch's global generator.
 
     Matrices are normal with the standard deviation 1/√(inputs), so that every layer keeps the
-    size of its input. The two that end in a residual sum are smaller by √(2L): the sum of
-    all branches then starts as large as one of them. Tables start small (0.02), because they
-    are also the weights of the softmax, whose logits should begin near zero; position tables
-    begin at zero, so that attention begins without a preference. Training then sets the softmax's
-    biases to the words' frequencies (`AdaptiveSoftmax.start_from_frequencies`).
+    scale of its input. The two per block that end in a residual sum are smaller by √(2L), so that
+    the sum of all branches has the scale of one. Tables start small (0.02), because they are also
+    the weights of the softmax, whose logits should begin near zero; position tables start at
+    zero, so that attention begins without a preference. Training then sets the softmax's biases
+    to the words' frequencies (`AdaptiveSoftmax.start_from_frequencies`).
     """
     branches = 2 * sum(1 for name, _ in model.named_modules() if name.endswith(".attention"))
     for name, parameter in model.named_parameters():

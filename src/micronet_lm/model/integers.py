@@ -1,7 +1,7 @@
-"""A quantized model as it is stored: integers and their scales, and back.
+"""Convert a quantized model to stored integers and scales, and back.
 
 `NAME` holds a parameter's integers and `NAME.steps` its scales; `activations.PLACE` holds a row
-(range, scale) for each quantizer of a place. What is not quantized is stored as it is.
+(range, scale) for each quantizer of a place. Tensors that are not quantized are stored unchanged.
 """
 
 from collections.abc import Mapping
@@ -12,20 +12,20 @@ from torch import Tensor
 from micronet_lm.model.transformer import LanguageModel
 
 _OWN = "quantizers."
-"""Leads the names of the quantizers' own tensors in a state."""
+"""Prefix of the names of the quantizers' own tensors in a state."""
 
 
 _MODULE, _FILE = ".scales", ".steps"
-"""How a quantizer's scales are called in a module and, since the first format, in files."""
+"""Suffix of a quantizer's scales in a module and, since the first format, in files."""
 
 
 def file_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Give the tensors of a module's state the names that they have in files."""
+    """Return the tensors of a module's state by their names in files."""
     return _renamed(state, _MODULE, _FILE)
 
 
 def module_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Give a file's tensors the names that they have in a module's state."""
+    """Return a file's tensors by their names in a module's state."""
     return _renamed(tensors, _FILE, _MODULE)
 
 
@@ -54,15 +54,15 @@ def stored_tensors(model: LanguageModel) -> dict[str, Tensor]:
 
 
 def is_stored(tensors: Mapping[str, Tensor]) -> bool:
-    """Whether a quantized model's tensors are as `stored_tensors` gave them, or its plain state."""
+    """Return whether tensors come from `stored_tensors` rather than from a plain state."""
     return not any(name.startswith(_OWN) for name in tensors)
 
 
 @torch.no_grad()
 def state_of_stored(model: LanguageModel, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Turn stored tensors back into a state for a model that is quantized in the same way.
+    """Convert stored tensors to a state for a model that is quantized in the same way.
 
-    What does not fit is left for the loading of the state to complain about.
+    Mismatches are left to the loading of the state to report.
     """
     if model.quantizers is None:
         return dict(tensors)

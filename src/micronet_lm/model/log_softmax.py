@@ -1,10 +1,10 @@
-"""Log-probabilities of a few words a token under one softmax, without their own dot products.
+"""Log-probabilities of a few words per token under one softmax, without extra dot products.
 
-Distillation asks for some thirty words a token. Their logits are computed anyway, because the sum
-over all words needs them: they are picked up while a piece of the logits is in the processor's
-cache. Going back, the gradient of a piece of logits is −softmax times the sum of the words'
-gradients, plus those gradients at the words themselves; then come the same two products that
-log Σ exp alone would need. A gather of N·K rows of the table would move K times as much memory.
+Distillation needs some thirty words per token. Their logits are computed anyway, because the sum
+over all words needs them: they are picked while a piece of the logits is in the processor's
+cache. In the backward pass, the gradient of a piece of logits is −softmax times the sum of the
+words' gradients, plus those gradients at the words themselves, followed by the same two products
+that log Σ exp alone needs. Gathering N·K rows of the table would move K times as much memory.
 """
 
 from typing import Any

@@ -1,8 +1,8 @@
 """log Σ exp(W x + b) over a bin's words, in bounded memory and with few passes over the logits.
 
 The log-probability of a word is its own logit, a dot product, minus this number; so the loss needs
-no other pass over a bin. The gradient is softmax(W x + b). While it is small it is kept from the
-forward pass; otherwise it is computed again. Either way the logits come in pieces that stay in the
+no other pass over a bin. The gradient is softmax(W x + b). A small one is kept from the forward
+pass, a larger one is computed again. Either way the logits are computed in pieces that stay in the
 processor's cache between the product, the softmax and the next product.
 """
 
@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 KEEP_BYTES = 128 << 20
-"""A softmax of up to so many bytes as fp32 is kept for the backward pass."""
+"""Largest fp32 softmax in bytes that is kept for the backward pass."""
 
 BLOCK_BYTES = 24 << 20
-"""What is kept is kept in blocks of so many bytes: larger ones come fresh from the system."""
+"""Size of the blocks it is kept in, in bytes; larger ones would be fresh memory each time."""
 
 PIECE_BYTES = 4 << 20
-"""Size that the logits are cut to, so that they stay in the processor's cache."""
+"""Size of a piece of logits in bytes, which stays in the processor's cache."""
 
 
 def linear_logsumexp(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -30,7 +30,7 @@ def linear_logsumexp(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 def with_bias(x: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
     """Return inputs and weights whose product has the bias in it, in autocast's type.
 
-    The bias goes in as one more input that is always 1: broadcasting it would cost a pass.
+    The bias becomes one more input that is always 1: broadcasting it would cost a pass.
     """
     device = x.device.type
     if torch.is_autocast_enabled(device):
@@ -89,14 +89,14 @@ class _LinearLogSumExp(torch.autograd.Function):
 
 
 class Room:
-    """Memory for one piece after the other, so that each finds the last one's in the cache."""
+    """Memory that all pieces reuse, so that it stays in the processor's cache."""
 
     def __init__(self, like: Tensor) -> None:
         self._like = like
         self._stores: dict[str, Tensor] = {}
 
     def take(self, name: str, rows: int, columns: int, dtype: torch.dtype) -> Tensor:
-        """Lend a (rows, columns) tensor until the next call with the same name."""
+        """Return a (rows, columns) tensor, valid until the next call with the same name."""
         store = self._stores.get(name)
         if store is None or store.numel() < rows * columns:
             store = self._like.new_empty(rows * columns, dtype=dtype)
@@ -104,7 +104,7 @@ class Room:
         return store[: rows * columns].view(rows, columns)
 
     def logits(self, x: Tensor, weight: Tensor) -> Tensor:
-        """Lend what the last call with operands of this size computed: (N, V)."""
+        """Return the logits (N, V), valid until the next call with operands of this size."""
         return self.take("logits", len(x), len(weight), x.dtype)
 
     def logsumexp(self, x: Tensor, weight: Tensor, out: Tensor | None = None) -> Tensor:
@@ -128,9 +128,9 @@ class Room:
 
 
 def pieces(length: int, others: int, size: int) -> list[slice]:
-    """Cut one side of the logits, `length`, so that a piece takes about `size` bytes as fp32.
+    """Cut one side of the logits, `length`, into pieces of about `size` bytes as fp32.
 
-    Pieces of whole cache lines: a product with few inputs is four times slower on odd ones.
+    Pieces are whole cache lines: a product with few inputs is four times slower on others.
     """
     piece = max(64, size // (4 * max(1, others)) // 64 * 64)
     return [slice(low, low + piece) for low in range(0, max(1, length), piece)]

@@ -1,7 +1,7 @@
-"""What a quantized model holds beside its weights: a scale for every row, tensor or place.
+"""The quantizers of a model: a scale for every row, tensor or place.
 
-The model's parameters stay floats, in training those that the optimizer moves. Whoever uses one
-gets it rounded to integer · scale by its quantizer, in evaluation as in training.
+The model's parameters stay floats, which the optimizer moves. Wherever one is used, its quantizer
+rounds it to integer · scale, in evaluation as in training.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,28 +22,28 @@ from micronet_lm.model.rounding import (
 )
 
 Watch = Callable[[int, Tensor], None]
-"""Is shown a quantizer's number within its place, and what comes in there."""
+"""Function called with a quantizer's number within its place, and its input."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scheme:
-    """What is quantized, and how finely."""
+    """The quantized tensors and places, with their bits."""
 
     weights: Mapping[str, tuple[int, int]]
     """By parameter: bits, and the number of scales (1, or the size of its first dimension)."""
 
     places: frozenset[Place]
-    """Which activations."""
+    """Places whose activations are quantized."""
 
     activation_bits: int
-    """Their bits."""
+    """Bits of quantized activations."""
 
     learned_rate: float | None = None
-    """How much faster than a weight a scale's logarithm is learned; nothing: scales are set."""
+    """Learning rate of a scale's logarithm as a multiple of a weight's; None: not learned."""
 
 
 class WeightQuantizer(nn.Module):
-    """Rounds one parameter."""
+    """Quantizer of one parameter."""
 
     scales: Tensor
     moves: nn.Parameter | None
@@ -59,15 +59,15 @@ class WeightQuantizer(nn.Module):
         return _in_force(self.scales, self.moves, self._rate, self.bits)
 
     def follow(self, weight: Tensor) -> None:
-        """Set the scales so that the largest magnitude of each range is reached."""
+        """Set the scales so that each range reaches its largest magnitude."""
         self.scales.copy_(scale_for(self.magnitudes(weight), self.bits))
 
     def magnitudes(self, weight: Tensor) -> Tensor:
-        """The largest magnitude of each range, (1) or (rows)."""
+        """Return the largest magnitude of each range, (1) or (rows)."""
         return weight.detach().abs().reshape(len(self.scales), -1).amax(dim=1)
 
     def integers(self, weight: Tensor) -> Tensor:
-        """The integers of a weight, as floats."""
+        """Return the integers of a weight, as floats."""
         return integers(weight.detach(), self._spread(self.current_scales(), weight), self.bits)
 
     def forward(self, weight: Tensor) -> Tensor:
@@ -75,12 +75,12 @@ class WeightQuantizer(nn.Module):
         return fake_quantize(weight, self._spread(self.current_scales(), weight), self.bits)
 
     def _spread(self, scales: Tensor, weight: Tensor) -> Tensor:
-        """Give scales the shape in which they meet the weight's rows."""
+        """Return scales in a shape that multiplies the weight's rows."""
         return scales.view(-1, *[1] * (weight.ndim - 1))
 
 
 class ActivationQuantizers(nn.Module):
-    """Rounds the activations of one place: a scale for each layer or projection."""
+    """Quantizers of one place: a scale for each layer or projection."""
 
     scales: Tensor
     ranges: Tensor
@@ -100,7 +100,7 @@ class ActivationQuantizers(nn.Module):
         return _in_force(self.scales, self.moves, self._rate, self.bits)
 
     def current_ranges(self) -> Tensor:
-        """What they reach, or, where scales are learned, what their largest integers stand for."""
+        """The ranges, or, for learned scales, the values of the largest integers."""
         return self.ranges if self.moves is None else self.current_scales() * largest(self.bits)
 
     def set_ranges(self, ranges: Tensor) -> None:
@@ -109,14 +109,14 @@ class ActivationQuantizers(nn.Module):
         self.scales.copy_(scale_for(ranges, self.bits))
 
     def forward(self, x: Tensor, number: int) -> Tensor:
-        """Round what comes into one of the place's quantizers."""
+        """Round the input of one of the place's quantizers."""
         if self.watch is not None:
             self.watch(number, x.detach())
         return fake_quantize(x, self.current_scales()[number], self.bits) if self.acts else x
 
 
 class AttentionRounding:
-    """The rounding of attention's probabilities, for use within its written-out gradient."""
+    """Rounding of attention's probabilities, with an explicit gradient."""
 
     def __init__(self, quantizers: ActivationQuantizers | None, number: int) -> None:
         self._quantizers, self._number = quantizers, number
@@ -135,7 +135,7 @@ class AttentionRounding:
         return quantized(single, self.scale.detach(), self._quantizers.bits)
 
     def backward(self, probabilities: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Gradients with respect to the probabilities and the scale."""
+        """Return the gradients with respect to the probabilities and the scale."""
         if self.scale is None or self._quantizers is None:
             return gradient, None
         return quantize_backward(
@@ -151,7 +151,7 @@ class Quantizers(nn.Module):
     """All quantizers of a model."""
 
     def __init__(self, scheme: Scheme, counts: Mapping[Place, int]) -> None:
-        """`counts` tells how many quantizers each place has."""
+        """Create the quantizers of a scheme; `counts` is their number per place."""
         super().__init__()
         self.scheme = scheme
         rate = scheme.learned_rate
@@ -167,12 +167,12 @@ class Quantizers(nn.Module):
         )
 
     def of_weights(self) -> dict[str, WeightQuantizer]:
-        """Weight quantizers by the names of their parameters."""
+        """Return weight quantizers by the names of their parameters."""
         names = self.scheme.weights
         return {name: self.weights[_key(name)] for name in names}  # type: ignore[misc]
 
     def of_activations(self) -> dict[Place, ActivationQuantizers]:
-        """Activation quantizers by place."""
+        """Return activation quantizers by place."""
         return {Place(name): module for name, module in self.activations.items()}  # type: ignore[misc]
 
 
@@ -181,5 +181,5 @@ def _in_force(scales: Tensor, moves: Tensor | None, rate: float | None, bits: in
 
 
 def _key(name: str) -> str:
-    """A parameter's name as that of a module, which may hold no dots."""
+    """Return a parameter's name without dots, as a module's name needs."""
     return name.replace(".", "/")

@@ -1,8 +1,8 @@
-"""What the last n activations of a text say about the next word, without work outside that band.
+"""P_cache of the next word from the last n hidden states, without work outside that band.
 
 P_cache is a softmax over the cache's entries: each votes for the word that followed it (section
-3.5). A loss needs only the votes for one word a token, or for a few, so nothing here is as wide as
-the vocabulary. Time is cut into blocks of R queries; a block sees R + n − 1 activations, and the
+3.5). A loss needs only the votes for one word per token, or for a few, so nothing here is as wide
+as the vocabulary. Time is cut into blocks of R queries; a block sees R + n − 1 states, and the
 two corners of its score matrix that lie outside the band are masked. Scores, softmax and
 comparison of one block stay in the processor's cache.
 """
@@ -14,18 +14,18 @@ import torch
 from torch import Tensor
 
 BLOCK = 128
-"""Queries a block (R). A smaller block masks less, a larger one makes better products."""
+"""Queries per block (R). A smaller block masks less, a larger one has more efficient products."""
 
 
 def recall(queries: Tensor, hidden: Tensor, words: Tensor, past: Tensor, size: int) -> Tensor:
-    """Compute log P_cache of the word that really follows each of T activations.
+    """Return log P_cache of the true next word after each of T hidden states.
 
     Args:
         queries: (B, T, D): θ · hidden.
-        hidden: (B, T, D) activations.
-        words: (B, M + T): the word that followed each activation, the past ones first.
-        past: (B, M, D) activations before these; no gradient goes into them.
-        size: how many activations the cache holds (n).
+        hidden: (B, T, D) hidden states.
+        words: (B, M + T): the word that followed each hidden state, the past ones first.
+        past: (B, M, D) earlier hidden states; they get no gradient.
+        size: number of hidden states that the cache holds (n).
 
     Returns:
         (B, T) in fp32 or wider; −∞ where the cache is empty or does not hold the word.
@@ -39,9 +39,9 @@ def recall(queries: Tensor, hidden: Tensor, words: Tensor, past: Tensor, size: i
 def recall_several(
     queries: Tensor, hidden: Tensor, words: Tensor, asked: Tensor, past: Tensor, size: int
 ) -> Tensor:
-    """Compute log P_cache of K words that are `asked` for each activation: (B, T, K).
+    """Return log P_cache of K `asked` words per hidden state: (B, T, K).
 
-    Everything else is as in `recall`; a word may be asked for several times.
+    Everything else is as in `recall`; a word may occur several times.
     """
     queries, hidden, past = _as_computed(queries, hidden, past)
     result: Tensor = _RecallSeveral.apply(queries, hidden, words, asked, past, size)  # type: ignore[no-untyped-call]
@@ -52,7 +52,7 @@ def recall_several(
 def recalled_words(
     queries: Tensor, hidden: Tensor, words: Tensor, past: Tensor, size: int, vocabulary: int
 ) -> Tensor:
-    """Compute P_cache of all words: (B, T, V); zero where the cache is empty. See `recall`."""
+    """Return P_cache of all words: (B, T, V); zero where the cache is empty. See `recall`."""
     result = queries.new_zeros(*queries.shape[:2], vocabulary)
     for block in _blocks(queries, torch.cat([past, hidden], dim=1), size):
         votes = result[block.row, block.time]  # (R, V)
@@ -61,19 +61,19 @@ def recalled_words(
 
 
 class _Block(NamedTuple):
-    """Some queries of one sequence, and the activations that they may look at."""
+    """Some queries of one sequence, and the hidden states that they see."""
 
     row: int
-    """Which sequence."""
+    """Number of the sequence."""
 
     time: slice
-    """Which of its T queries."""
+    """Range of its T queries."""
 
     span: slice
-    """Which of its M + T activations."""
+    """Range of its M + T hidden states."""
 
     softmax: Tensor
-    """(R, S) how much each of these queries looks at each of these activations."""
+    """(R, S) weight of each of these hidden states for each of these queries."""
 
 
 class _Recall(torch.autograd.Function):
@@ -148,7 +148,7 @@ class _RecallSeveral(torch.autograd.Function):
         (gradient,) = gradients
         queries, keys, chance, *kept = ctx.saved_tensors
         back = _Back(queries, keys)
-        # A word that the cache does not hold pulls at nothing: its logarithm stays at −∞.
+        # A word that is not in the cache has no gradient: its logarithm stays at −∞.
         gradient = gradient.masked_fill(chance == 0, 0)
         pull = gradient / chance.clamp_min(torch.finfo(chance.dtype).tiny)  # (B, T, K)
         total = gradient.sum(dim=2, keepdim=True)  # (B, T, 1)
@@ -164,7 +164,7 @@ class _RecallSeveral(torch.autograd.Function):
 
 
 class _Back:
-    """Takes the gradients of scores, block by block, to queries and activations."""
+    """Accumulator of the gradients of queries and hidden states, block by block."""
 
     def __init__(self, queries: Tensor, keys: Tensor) -> None:
         self._queries, self._keys = queries, keys
@@ -172,7 +172,7 @@ class _Back:
         self.d_queries, self.d_hidden = torch.zeros_like(queries), torch.zeros_like(queries)
 
     def add(self, row: int, time: slice, span: slice, d_scores: Tensor) -> None:
-        """Take those of one block (R, S); the past gets no gradient."""
+        """Add those of one block's scores (R, S); the past gets no gradient."""
         torch.mm(d_scores, self._keys[row, span], out=self.d_queries[row, time])
         own = max(span.start, self._before)
         self.d_hidden[row, own - self._before : span.stop - self._before].addmm_(
@@ -181,13 +181,13 @@ class _Back:
 
 
 class _Names(NamedTuple):
-    """The words of one sequence as numbers below U, the count of those that differ."""
+    """The words of one sequence as numbers below U, the number of distinct ones."""
 
     words: Tensor
-    """(M + T) the word after each activation."""
+    """(M + T) the word after each hidden state."""
 
     asked: Tensor
-    """(T, K) the words that are asked for; U for one that follows no activation."""
+    """(T, K) the asked words; U for one that follows no hidden state."""
 
     distinct: int
     """U."""
@@ -201,7 +201,7 @@ class _Names(NamedTuple):
 
 
 def _as_computed(queries: Tensor, hidden: Tensor, past: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Bring activations to the type that products are computed in."""
+    """Convert hidden states to the type of the products."""
     device = hidden.device.type
     if torch.is_autocast_enabled(device):
         dtype = torch.get_autocast_dtype(device)
@@ -210,9 +210,9 @@ def _as_computed(queries: Tensor, hidden: Tensor, past: Tensor) -> tuple[Tensor,
 
 
 def _blocks(queries: Tensor, keys: Tensor, size: int) -> Iterator[_Block]:
-    """Walk over all sequences; leave out queries that have nothing to look at.
+    """Yield the blocks of all sequences, without queries that see nothing.
 
-    Query t is activation number M + t, and looks at the n activations before that number.
+    Query t is hidden state number M + t, and sees the n hidden states before it.
     """
     batch, length, _ = queries.shape
     before = keys.shape[1] - length  # M
@@ -228,10 +228,10 @@ def _blocks(queries: Tensor, keys: Tensor, size: int) -> Iterator[_Block]:
 
 
 def _mask(scores: Tensor, *, seen: int, size: int) -> None:
-    """Forbid, in place, what lies outside the band: query i may look at i + seen − n to i + seen.
+    """Mask, in place, scores outside the band: query i sees i + seen − n to i + seen.
 
-    Only the corners can: the newest activations for the first queries, which would be their own
-    future, and the oldest ones for the last queries.
+    Only the corners are outside: the newest states for the first queries, which would be their
+    own future, and the oldest ones for the last queries.
     """
     rows = len(scores)
     row = torch.arange(rows, device=scores.device).unsqueeze(1)

@@ -19,12 +19,12 @@ SMALLEST_SCALE = 2.0**-126
 
 
 def largest(bits: int) -> int:
-    """M: the largest integer of so many bits."""
+    """Return M, the largest integer of this many bits."""
     return (1 << (bits - 1)) - 1
 
 
 def scale_for(ranges: Tensor, bits: int) -> Tensor:
-    """Δ = range / M, rounded up to a float32 whose last w mantissa bits are 0; 0 for range 0."""
+    """Return Δ = range / M, rounded up to a float32 with w last mantissa bits 0; 0 for range 0."""
     return rounded_up(ranges.double() / largest(bits), bits)
 
 
@@ -38,24 +38,25 @@ def rounded_up(values: Tensor, bits: int) -> Tensor:
 
 
 def integers(x: Tensor, scales: Tensor, bits: int) -> Tensor:
-    """Give clamp(rint(x · fl(1/Δ)), −M, M) as floats; 0 where Δ is 0. `scales` are broadcast."""
+    """Return clamp(rint(x · fl(1/Δ)), −M, M) as floats; 0 where Δ is 0. `scales` broadcast."""
     limit = largest(bits)
     return _scaled(x, scales).round_().clamp_(-limit, limit)
 
 
 def quantized(x: Tensor, scales: Tensor, bits: int) -> Tensor:
-    """Give integer · Δ, exactly, without gradients."""
+    """Return integer · Δ, exactly, without gradients."""
     return integers(x, scales, bits).mul_(scales)
 
 
 def quantize_backward(
     x: Tensor, scales: Tensor, bits: int, gradient: Tensor, *, learned: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """Gradients of `quantized` with respect to x and, if they are learned, to the scales.
+    """Return gradients of `quantized` with respect to x and, if learned, to the scales.
 
-    Straight through where nothing was cut off, and none beyond. For a scale it is that of learned
-    scale sizes (Esser et al., arXiv 1902.08153): q − x/Δ inside and ±M outside, times 1/√(n·M)
-    for the n numbers that share the scale, so that its gradients are as large as a weight's.
+    That of x is passed straight through inside the range, and is 0 outside. That of a scale is from
+    learned step size quantization (Esser et al., arXiv 1902.08153): q − x/Δ inside and ±M
+    outside, times 1/√(n·M) for the n numbers that share the scale, so that its gradients are as
+    large as a weight's.
     """
     scaled, limit = _scaled(x, scales), largest(bits)
     nearest = scaled.round()
@@ -71,16 +72,16 @@ def quantize_backward(
 
 
 def fake_quantize(x: Tensor, scales: Tensor, bits: int) -> Tensor:
-    """Give integer · Δ with gradients: straight through to x, and to scales that are learned."""
+    """Return integer · Δ with gradients: straight through to x, and to learned scales."""
     result: Tensor = _FakeQuantize.apply(x, scales, bits)  # type: ignore[no-untyped-call]
     return result
 
 
 def moved_scales(base: Tensor, moves: Tensor, rate: float, bits: int) -> Tensor:
-    """Scales that are learned: base · exp(rate · moves), rounded up; straight through.
+    """Return learned scales: base · exp(rate · moves), rounded up; gradients go straight through.
 
-    Adam moves every parameter by about its learning rate. A scale's logarithm, and not the scale,
-    is what should move so: scales differ by orders of magnitude.
+    Adam moves every parameter by about its learning rate. Scales differ by orders of magnitude, so
+    their logarithms are the parameters.
     """
     result: Tensor = _RoundedUp.apply(base * torch.exp(rate * moves), bits)  # type: ignore[no-untyped-call]
     return result
@@ -111,5 +112,5 @@ class _RoundedUp(torch.autograd.Function):
 
 
 def _scaled(x: Tensor, scales: Tensor) -> Tensor:
-    """Give x · fl(1/Δ) in fp32; 0 where Δ is 0."""
+    """Return x · fl(1/Δ) in fp32; 0 where Δ is 0."""
     return x * torch.where(scales > 0, 1 / scales, 0.0)

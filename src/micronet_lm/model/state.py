@@ -1,4 +1,4 @@
-"""What a stream remembers between two chunks: each layer's last C − 1 keys and values."""
+"""The state of a stream between two chunks: each layer's last C − 1 keys and values."""
 
 from dataclasses import dataclass
 
@@ -13,13 +13,13 @@ class StreamState:
     """Everything that the next token's hidden state depends on besides the token itself."""
 
     keys: tuple[Tensor, ...]
-    """One (B, P, H, K) a layer; the newest last."""
+    """One (B, P, H, K) per layer; the newest last."""
 
     values: tuple[Tensor, ...]
-    """One (B, P, H, d_v) a layer; the newest last."""
+    """One (B, P, H, d_v) per layer; the newest last."""
 
     seen: int
-    """Tokens of the text so far, counted up to P: fewer than P means that keys are missing."""
+    """Number of tokens so far, at most P: fewer than P means that keys are missing."""
 
     @classmethod
     def empty(
@@ -32,7 +32,7 @@ class StreamState:
         return cls(keys=(keys,) * config.layers, values=(values,) * config.layers, seen=0)
 
     def detach(self) -> "StreamState":
-        """Cut the state off from the graph that made it."""
+        """Return the state detached from its graph."""
         return StreamState(
             keys=tuple(key.detach() for key in self.keys),
             values=tuple(value.detach() for value in self.values),

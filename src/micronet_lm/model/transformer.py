@@ -1,4 +1,4 @@
-"""The paper's transformer: short joint contexts, one relative-position table a layer."""
+"""The paper's transformer: short joint contexts, one position table per layer."""
 
 import torch
 from torch import Tensor, nn
@@ -36,7 +36,7 @@ class Attention(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Attend from x (B, T, D), given the P keys and values before it.
 
-        Returns the output (B, T, D) and the last P keys and values for the chunk after this one.
+        Return the output (B, T, D) and the last P keys and values for the next chunk.
         """
         batch, time, _ = x.shape
         before = self.context - 1  # P
@@ -83,7 +83,7 @@ class Block(nn.Module):
 
 
 class LanguageModel(nn.Module):
-    """Word ids to hidden states, and hidden states to probabilities of the next word."""
+    """Map from word ids to hidden states, and from these to probabilities of the next word."""
 
     arithmetic: Arithmetic = PLAIN
 
@@ -103,7 +103,7 @@ class LanguageModel(nn.Module):
             self.quantize(scheme)
 
     def quantize(self, scheme: Scheme) -> None:
-        """Compute with integers from now on; all steps are 0 until they are set."""
+        """Compute with integers from now on; all scales are 0 until they are set."""
         counts = {place: self.config.quantizers(place) for place in Place}
         self.quantizers = Quantizers(scheme, counts).train(self.training)
         self.quantizers.to(self.softmax.tail_bias.device)
@@ -114,9 +114,9 @@ class LanguageModel(nn.Module):
         self.arithmetic = arithmetic
 
     def forward(self, ids: Tensor, state: StreamState | None = None) -> tuple[Tensor, StreamState]:
-        """Compute hidden states (B, T, D) of ids (B, T) that follow `state`.
+        """Return the hidden states (B, T, D) of ids (B, T) after `state`, and the next state.
 
-        Without a state the text begins here. The returned state is what the next chunk needs.
+        Without a state the text begins here. The next chunk needs the returned state.
         """
         if state is None:
             state = StreamState.empty(self.config, len(ids), ids.device)
@@ -133,9 +133,9 @@ class LanguageModel(nn.Module):
     def log_probability(
         self, hidden: Tensor, words: Tensor, memory: Memory | None = None
     ) -> Tensor:
-        """Log-probability of the word after each hidden state: (B, T, D), (B, T) → (B, T).
+        """Return the log-probability of the word after each state: (B, T, D), (B, T) → (B, T).
 
-        With a cache, `memory` is what it holds before the first of these tokens; without a memory
+        With a cache, `memory` is its contents before the first of these tokens; without a memory
         the text begins here.
         """
         flat = self.softmax.log_probability(hidden.flatten(0, 1), words.flatten(), self.tables)
@@ -147,10 +147,10 @@ class LanguageModel(nn.Module):
     def log_probabilities(
         self, hidden: Tensor, asked: Tensor, words: Tensor, memory: Memory | None = None
     ) -> Tensor:
-        """Log-probabilities of K words after each hidden state: (B, T, D), (B, T, K) → (B, T, K).
+        """Return log-probabilities of K words per hidden state: (B, T, D), (B, T, K) → (B, T, K).
 
-        `asked` are the words whose probabilities are wanted, `words` (B, T) those that really
-        follow: a cache knows each of them from the token after it on.
+        `asked` are the words whose probabilities are returned, `words` (B, T) the true ones: each
+        is in the cache for all tokens after it.
         """
         flat = self.softmax.log_probabilities(
             hidden.flatten(0, 1), asked.flatten(0, 1), self.tables
@@ -163,10 +163,10 @@ class LanguageModel(nn.Module):
     def log_distribution(
         self, hidden: Tensor, words: Tensor | None = None, memory: Memory | None = None
     ) -> Tensor:
-        """Log-probabilities of all words after each hidden state: (B, T, D) → (B, T, V).
+        """Return log-probabilities of all words after each hidden state: (B, T, D) → (B, T, V).
 
-        A cache also needs the `words` (B, T) that really follow, unless T is 1: it knows each of
-        them from the token after it on.
+        A cache also needs the true `words` (B, T), unless T is 1: each is in the cache for all
+        tokens after it.
         """
         flat = self.softmax.log_distribution(hidden.flatten(0, 1), self.tables)
         log_softmax = flat.view(*hidden.shape[:2], -1)
@@ -179,15 +179,15 @@ class LanguageModel(nn.Module):
         return self.cache.log_distribution(log_softmax, hidden, words, memory)
 
     def remember(self, memory: Memory | None, hidden: Tensor, words: Tensor) -> Memory | None:
-        """Return what the cache holds after `words` followed `hidden`; nothing without a cache."""
+        """Return the memory after `words` followed `hidden`; None without a cache."""
         return None if self.cache is None else self.cache.remember(memory, hidden, words)
 
     @property
     def tables(self) -> list[Tensor]:
-        """The bins' embedding tables (V, E) as they are used, which are also the softmax's rows."""
+        """Return the bins' embedding tables (V, E), quantized if the model is."""
         return [self.arithmetic.weight(table) for table in self.embedding.tables]
 
     def parameter_count(self) -> int:
-        """Number of trained weights, tied tables counted once; steps are none."""
+        """Return the number of trained weights, tied tables counted once, scales not counted."""
         named = self.named_parameters()
         return sum(p.numel() for name, p in named if not name.startswith("quantizers."))

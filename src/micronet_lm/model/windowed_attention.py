@@ -1,11 +1,11 @@
-"""Attention of every token to the C tokens up to itself, without work outside that band.
+"""Attention of every token to the last C tokens, without work outside that band.
 
 Time is cut into blocks of R queries. A block's queries together see S = R + C − 1 keys, so one
 batched product gives the scores of a block as an R × S matrix in which row r uses only the
 columns r to r + C − 1. That diagonal band is a strided *view* (`_band`) with rows of exactly C
-entries: softmax, position scores and their gradients run on C entries a query, and nothing is
-masked except at the beginning of a text. Going back, probabilities are written through the same
-view into a matrix of zeros, and one batched product with the values follows.
+entries: softmax, position scores and their gradients run on C entries per query, and nothing is
+masked except at the beginning of a text. Then probabilities are written through the same view
+into a matrix of zeros, and one batched product with the values follows.
 """
 
 from typing import Any, Protocol
@@ -14,20 +14,20 @@ import torch
 from torch import Tensor
 
 BLOCK = 48
-"""Queries a block (R). A smaller block wastes less on S − C, a larger one makes better products."""
+"""Queries per block (R). A smaller block wastes less on S − C, a larger one is more efficient."""
 
 
 class Rounding(Protocol):
-    """What becomes of the probabilities before values are mixed by them, with its gradient."""
+    """Rounding of the probabilities before they weight the values, with its gradient."""
 
     scale: Tensor | None
-    """What may be learned about it."""
+    """Its learned scale, if any."""
 
     def forward(self, probabilities: Tensor) -> Tensor:
         """Round (G, R, C) probabilities."""
 
     def backward(self, probabilities: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return gradients of the probabilities, given those of the rounded, and of the scale."""
+        """Return the gradients of the probabilities and of the scale from those of the rounded."""
 
 
 def windowed_attention(
@@ -45,7 +45,7 @@ def windowed_attention(
         keys: (B, P + T, H, K): the P keys before the first query, then the queries' own.
         values: (B, P + T, H, d_v), likewise.
         positions: (K, C); column j belongs to the key that lies C − 1 − j tokens back.
-        missing: how many of the first keys do not exist because the text begins after them.
+        missing: number of first keys that do not exist because the text begins after them.
         rounding: of the probabilities, in a quantized model.
 
     Returns:
@@ -68,7 +68,7 @@ class _WindowedAttention(torch.autograd.Function):
         values: Tensor,
         positions: Tensor,
         missing: int,
-        scale: Tensor | None,  # `rounding.step`, named for the sake of its gradient
+        scale: Tensor | None,  # `rounding.scale`, an argument of its own to get its gradient
         rounding: Rounding | None,
     ) -> Tensor:
         batch, time, heads, _ = queries.shape
@@ -141,7 +141,7 @@ def _band(wide: Tensor, context: int) -> Tensor:
 
 
 def _mask_missing(scores: Tensor, missing: int) -> None:
-    """Forbid keys from before the text's beginning in (B, H, T, C) scores, in place.
+    """Mask keys before the text's beginning in (B, H, T, C) scores, in place.
 
     Query t's j-th key is number t + j of all keys, of which the first `missing` do not exist.
     """
@@ -153,9 +153,9 @@ def _mask_missing(scores: Tensor, missing: int) -> None:
 
 
 def _blocks(sequence: Tensor, stride: int, length: int) -> Tensor:
-    """Cut (B, T', H, K) into pieces of `length` that begin every `stride`: (B·H·blocks, length, K).
+    """Cut (B, T', H, K) into pieces of `length`, one per `stride`: (B·H·blocks, length, K).
 
-    Zeros fill up the last piece. They meet only queries that are themselves filled up.
+    The last piece is padded with zeros, which only padded queries see.
     """
     batch, time, heads, width = sequence.shape
     blocks = -(-(time - (length - stride)) // stride)
@@ -173,7 +173,7 @@ def _unblock(pieces: Tensor, batch: int, time: int, heads: int) -> Tensor:
 
 
 def _overlap_add(pieces: Tensor, batch: int, time: int, heads: int, stride: int) -> Tensor:
-    """Undo `_blocks` where pieces overlap, adding what lies over each other: (B, T', H, K)."""
+    """Undo `_blocks` where pieces overlap, adding the overlaps: (B, T', H, K)."""
     groups, length, width = pieces.shape
     blocks = groups // (batch * heads)
     shifts = -(-length // stride)

@@ -1,4 +1,4 @@
-"""From text to a compressed model: stages that are skipped, resumed or run again as need be."""
+"""From text to a packed model: stages that are skipped, resumed or repeated as needed."""
 
 from micronet_lm.pipeline.recipes import Recipes, split_recipe, take_apart
 from micronet_lm.pipeline.runner import PlannedStage, perform, plan, run_stages

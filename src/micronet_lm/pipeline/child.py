@@ -1,8 +1,8 @@
-"""Do work in a child process, so that a signal that ends it ends in a sentence.
+"""Do work in a child process, so that a signal that ends it becomes an error message.
 
-The child is a fork: it starts at once, and hands its memory back when it ends. A fork is sound only
-from a process that has not computed with torch yet, whose threads it would miss: the command line
-and a cluster's job are such processes, an arbitrary caller may not be.
+The child is a fork: it starts at once, and frees its memory when it ends. A fork is safe only from
+a process that has not computed with torch yet, whose threads it would lack: the command line and a
+cluster's job are such processes, an arbitrary caller may not be.
 """
 
 import ctypes
@@ -21,17 +21,17 @@ from micronet_lm.machine import signal_name
 from micronet_lm.pipeline.stage import Interrupted, Stage
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM)
-"""Signals that ask to stop; the child gets each once, whoever sent it to whom."""
+"""Signals that ask to stop; the child gets each once, whichever process it was sent to."""
 
 _PARENT_DEATH_SIGNAL = 1
 """Linux: PR_SET_PDEATHSIG of prctl."""
 
 
 def do_in_child(work: Callable[[], None], stage: Stage) -> None:
-    """Do work in a fork of this process; what it raises is raised here.
+    """Do work in a fork of this process; raise here what it raises.
 
-    A child that is ended by a signal raises a `PipelineError` that names the stage, the signal and
-    what to try; one that was asked to stop raises `Interrupted`.
+    A child ended by a signal raises a `PipelineError` that names the stage, the signal and what to
+    try; one that was asked to stop raises `Interrupted`.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -62,33 +62,35 @@ def do_in_child(work: Callable[[], None], stage: Stage) -> None:
     if status < 0:
         raise _death(stage, -status)
     if status:
-        raise PipelineError(f"stage {stage.name} ended with exit code {status}")
+        raise PipelineError(
+            f"stage {stage.name} ended with exit code {status}: run the command again"
+        )
 
 
 def _death(stage: Stage, number: int) -> Exception:
-    """Say what ended a stage, and what to try."""
+    """Return the error for a stage ended by a signal, with what to try."""
     if number in FORWARDED:
         return Interrupted(f"in stage {stage.name}")
     if number == signal.SIGKILL:
         remedy = (
-            "something outside ended it, most often the system when memory is short: close other "
+            "another process ended it, most often the system when memory is short: close other "
             f"programs, or train in smaller parts with --{stage.keys}train.accumulate 2"
         )
     elif number in (signal.SIGILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGABRT):
         remedy = (
-            "this processor may not run an instruction that was used: try "
-            f"--{stage.keys}train.precision float32; 'micronet doctor' tells what works here"
+            "this processor may not support an instruction that was used: try "
+            f"--{stage.keys}train.precision float32; 'micronet doctor' shows what works here"
         )
     else:
-        remedy = "nothing is known of why"
+        remedy = "the cause is unknown"
     return PipelineError(
-        f"stage {stage.name} was ended by {signal_name(number)}; {remedy}; the same command goes "
-        "on from what was saved"
+        f"stage {stage.name} was ended by {signal_name(number)}; {remedy}; the same command "
+        "resumes from what was saved"
     )
 
 
 def _work(work: Callable[[], None], writer: int) -> None:
-    """Do the work in the child and end it; an exception goes to the parent as it is."""
+    """Do the work in the child and exit; an exception is sent to the parent."""
     said = b""
     try:
         work()
@@ -104,17 +106,19 @@ def _work(work: Callable[[], None], writer: int) -> None:
         sys.stderr.flush()
     with suppress(OSError), os.fdopen(writer, "wb") as pipe:
         pipe.write(said)
-    os._exit(0)  # what the parent registered to be done at exit is not the child's
+    os._exit(0)  # the parent's exit handlers must not run in the child
 
 
 def _fork() -> int:
-    with warnings.catch_warnings():  # Python warns of forks beside NumPy's threads, which know it
+    with (
+        warnings.catch_warnings()
+    ):  # Python warns of forks beside NumPy's threads, which support them
         warnings.simplefilter("ignore", DeprecationWarning)
         return os.fork()
 
 
 def _be_the_child(parent: int) -> None:
-    """Take signals only from the parent, and die with it."""
+    """Receive signals only from the parent, and end with it."""
     os.setpgid(0, 0)  # a terminal's Ctrl-C goes to the parent, which forwards it once
     for number in FORWARDED:
         signal.signal(number, signal.SIG_DFL)
@@ -122,12 +126,12 @@ def _be_the_child(parent: int) -> None:
     signal.signal(signal.SIGTSTP, signal.SIG_DFL)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:  # it died in between
+        if os.getppid() != parent:  # the parent ended in between
             os._exit(1)
 
 
 def _forward_to(child: int) -> dict[int, "signal._HANDLER"]:
-    """Forward signals to the child; return the handlers that were there."""
+    """Forward signals to the child; return the previous handlers."""
 
     def forward(number: int, frame: FrameType | None) -> None:
         with suppress(ProcessLookupError):
@@ -146,7 +150,7 @@ def _forward_to(child: int) -> dict[int, "signal._HANDLER"]:
 
 @contextmanager
 def _held_signals() -> Iterator[None]:
-    """Let signals wait while nobody could take them."""
+    """Block signals until handlers are installed."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {*FORWARDED, signal.SIGTSTP})
     try:
         yield

@@ -1,4 +1,4 @@
-"""What is known of a text before its corpus is built: enough to say what training costs."""
+"""The size of a corpus before it is built, for estimating the cost of training."""
 
 import tempfile
 from collections.abc import Mapping
@@ -13,24 +13,24 @@ from micronet_lm.training.preparation import is_built, make_corpus
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusSize:
-    """A corpus in numbers."""
+    """Vocabulary and token counts of a corpus."""
 
     words: int
     """Size of the vocabulary."""
 
     tokens: Mapping[str, int]
-    """Tokens of each split."""
+    """Number of tokens in each split."""
 
     @property
     def id_bytes(self) -> int:
-        """Bytes of one id."""
+        """Number of bytes per id."""
         return 1 if self.words <= 1 << 8 else 2 if self.words <= 1 << 16 else 4
 
 
 def corpus_size(config: CorpusConfig, place: Path, given: Path | None = None) -> CorpusSize:
-    """Look at the corpus if it is there; a published one is known; any other is counted.
+    """Return the size of an existing corpus, the known size of a published one, or count.
 
-    Counting is building, in a place that is thrown away: it takes seconds for a book.
+    Counting builds the corpus in a temporary folder: it takes seconds for a book.
     """
     for folder in (given, place):
         if folder is not None and is_built(folder):
@@ -39,7 +39,7 @@ def corpus_size(config: CorpusConfig, place: Path, given: Path | None = None) ->
     plain = config.tokenizer in (None, "wikitext") and config.min_count in (None, 1)
     if published and plain and config.max_vocabulary is None:
         return CorpusSize(words=published.words, tokens=published.tokens)
-    if published:  # it would have to be fetched: its own numbers are the most that it can be
+    if published:  # not downloaded yet: its published numbers are an upper bound
         words = min(published.words, config.max_vocabulary or published.words)
         return CorpusSize(words=words, tokens=published.tokens)
     with tempfile.TemporaryDirectory() as temporary:

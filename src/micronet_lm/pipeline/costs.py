@@ -1,4 +1,4 @@
-"""What each stage of a recipe costs: parameters, tokens, memory, disk and time."""
+"""The cost of each stage of a recipe: parameters, tokens, memory, disk and time."""
 
 import time
 from dataclasses import asdict, dataclass
@@ -16,29 +16,29 @@ from micronet_lm.pipeline.speed import Speed, speed_of
 from micronet_lm.training import Run
 
 SEARCHES = 4.5
-"""Evaluations of the split that a cache search takes at most; docs/results has measurements."""
+"""Time of a cache search in evaluations of the split, at most; measured in docs/results."""
 
 EXACT = 3.0
-"""How many times longer a quantized model's exact arithmetic takes, at most."""
+"""Largest slow-down of a quantized model's exact arithmetic."""
 
 SHORT = 5.0
-"""Seconds of stages that only read files and write them."""
+"""Seconds of stages that only read and write files."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What a stage takes; what is None does not apply or is not worth a number."""
+    """The cost of a stage; None where a number does not apply or is negligible."""
 
     parameters: int | None = None
-    """Of the model that is trained or read."""
+    """Parameters of the model that is trained or read."""
     tokens: int | None = None
-    """That it goes through."""
+    """Number of tokens that it reads."""
     memory: int | None = None
-    """Bytes, measured."""
+    """Memory in bytes, measured."""
     disk: int | None = None
-    """Bytes that it leaves."""
+    """Size of its results in bytes."""
     seconds: float | None = None
-    """Estimated from a measurement on this machine."""
+    """Time, estimated from a measurement on this machine."""
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values for a JSON object."""
@@ -46,13 +46,13 @@ class Cost:
 
 
 class Costs:
-    """Costs of the stages of one recipe on one text; a shape is measured when it is asked for."""
+    """Costs of the stages of one recipe on one text; a shape is measured on demand."""
 
     def __init__(self, recipes: Recipes, facts: CorpusSize) -> None:
         self._recipes, self._facts = recipes, facts
 
     def of(self, stage: str, folder: Path) -> Cost:
-        """Estimate a stage; what its folder already holds of a training is not counted again."""
+        """Estimate a stage; finished steps of a training in its folder are not counted."""
         recipes = self._recipes
         if stage in recipes.trained:
             return self._training(recipes.trained[stage], folder)
@@ -77,7 +77,7 @@ class Costs:
         begin = time.perf_counter()
         count = len(split.tokens(sample))
         pace = (time.perf_counter() - begin) / count
-        # Two passes, and the second turns words into ids as well.
+        # Two passes, and the second also converts words to ids.
         return Cost(tokens=tokens, disk=tokens * self._facts.id_bytes, seconds=3 * pace * tokens)
 
     def _training(self, recipe: Recipe, folder: Path) -> Cost:
@@ -90,7 +90,7 @@ class Costs:
             parameters=parameters,
             tokens=left * config.batch * config.window,
             memory=speed.train_memory,
-            disk=16 * parameters,  # the best weights; the last with both means of Adam
+            disk=16 * parameters,  # the best weights, and the last with both means of Adam
             seconds=left * speed.step_seconds + read * speed.read_seconds,
         )
 
@@ -120,7 +120,7 @@ class Costs:
         return self._reading(shape, tokens)
 
     def _quantize(self, steps: int) -> Cost:
-        """Steps in float32, and evaluation in the exact arithmetic of integers."""
+        """Estimate steps in float32, and evaluation in the exact arithmetic of integers."""
         shape = merge_recipe(
             self._shaped(self._recipes.student), {"train.precision": "float32", "distill": None}
         )
@@ -144,16 +144,18 @@ class Costs:
         )
 
     def _shaped(self, recipe: Recipe) -> Recipe:
-        """The recipe with as many words as the text has."""
+        """Return the recipe with the vocabulary size of the text."""
         return merge_recipe(recipe, {"model.vocabulary": self._facts.words})
 
     def _parameters(self, shape: Recipe) -> int:
-        anywhere = (1,) * (len(shape.model.cutoffs) + 1)  # shares of bins count operations only
+        anywhere = (1,) * (
+            len(shape.model.cutoffs) + 1
+        )  # shares of bins matter only for operations
         return describe(shape, "recipe", anywhere).parameters
 
 
 def _done(folder: Path) -> int:
-    """Steps that a run in this folder has finished."""
+    """Return the number of finished steps of a run in this folder."""
     try:
         return Run(folder).progress("last").step
     except RunError:

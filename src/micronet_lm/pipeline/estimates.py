@@ -30,13 +30,13 @@ def estimate_recipe(
 def estimated(
     workspace: Workspace, stages: Sequence[PlannedStage], costs: Costs, tell: Callable[[str], None]
 ) -> list[dict[str, Any]]:
-    """Estimate what is still to be done; what is complete costs nothing more."""
+    """Return a plan with the estimated cost of every stage that is still to run."""
     rows = []
     for planned in stages:
         cost = Cost()
         if planned.runs:
             tell(f"Estimating {planned.stage.name}")
-            # Only what goes on can use what is in its folder.
+            # Only a resumed stage can use what is in its folder.
             going_on = planned.state is State.INTERRUPTED
             cost = costs.of(
                 planned.stage.name, workspace.folder(planned.stage) if going_on else NOWHERE

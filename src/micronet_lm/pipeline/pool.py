@@ -1,7 +1,7 @@
-"""Runs many stages side by side: each as a job of its own, as soon as its inputs are complete.
+"""Run many stages in parallel, each as a job as soon as its inputs are complete.
 
-Jobs go through submitit, so that the same calls run on this machine and on a SLURM cluster. Where
-submitit is not installed, the stages run one after the other in this process.
+Jobs use submitit, so that the same calls run on this machine and on a SLURM cluster. Without
+submitit, the stages run one after the other in this process.
 """
 
 import importlib.util
@@ -20,29 +20,29 @@ from micronet_lm.pipeline.stage import Stage
 from micronet_lm.pipeline.workspace import State, Workspace
 
 PAUSE = 0.5
-"""Seconds between two looks at the jobs."""
+"""Seconds between two checks of the jobs."""
 
 CLUSTER_JOBS = 64
 """Jobs at a time on a cluster, whose queue decides when they run."""
 
 MONTH = 60 * 24 * 30
-"""Minutes after which a job would be stopped; no training takes longer."""
+"""Time limit of a job in minutes; no training takes longer."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pool:
-    """Where jobs run, and how many at a time."""
+    """Where and how jobs run."""
 
     executor: Literal["local", "slurm"] = "local"
     """This machine, or a cluster's queue."""
     jobs: int | None = None
-    """Jobs at a time; where it is None, as many as have room here, or 64 on a cluster."""
+    """Number of jobs at a time; if None, as many as have room here, or 64 on a cluster."""
     threads: int = 1
-    """Threads of each."""
+    """Threads per job."""
     partition: str | None = None
-    """Queue of the cluster; its default when left out."""
+    """Queue of the cluster; None for its default."""
     memory: int = 8
-    """Gigabytes that a cluster's job asks for."""
+    """Memory of a cluster's job in gigabytes."""
 
     @property
     def places(self) -> int:
@@ -51,7 +51,7 @@ class Pool:
 
 
 def room_for_jobs() -> int:
-    """One job a core, as long as each can have two gigabytes."""
+    """Return one job per core, as long as each can have two gigabytes."""
     pages = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return max(1, min(core_count(), pages // (2 << 30)))
 
@@ -59,7 +59,7 @@ def room_for_jobs() -> int:
 def run_side_by_side(
     workspace: Workspace, targets: Sequence[Stage], pool: Pool, tell: Tell
 ) -> None:
-    """Bring all targets to completion; one that fails does not stop those that can go on."""
+    """Complete all targets; a failed stage does not stop those that do not need it."""
     with writing(workspace), workspace.locked():
         todo = {own.stage.fingerprint: own.stage for own in plan(workspace, targets) if own.runs}
         tell(f"{len(todo)} stages to run")
@@ -74,14 +74,14 @@ def run_side_by_side(
     if failures:
         raise PipelineError(
             f"{len(failures)} of the stages failed; the first is {failures[0]}; the same command "
-            "goes on with what is missing"
+            "resumes with what is missing"
         )
 
 
 def _work_off(
     workspace: Workspace, todo: dict[str, Stage], executor: Any, pool: Pool, tell: Tell
 ) -> list[str]:
-    """Submit what is ready, wait for what runs; return what went wrong."""
+    """Submit ready stages and wait for running ones; return the failures."""
     waiting, running, failures = dict(todo), dict[str, Any](), list[str]()
     places = pool.places
     while waiting or running:
@@ -100,7 +100,7 @@ def _work_off(
             tell(f"{stage.name} {key[:12]}: begins")
             running[key] = executor.submit(_perform, workspace, stage, pool.threads)
         if not running:
-            break  # what still waits needs something that failed
+            break  # all waiting stages need one that failed
         time.sleep(PAUSE)
     return failures
 
@@ -111,7 +111,7 @@ def _ready(workspace: Workspace, stage: Stage, todo: dict[str, Stage]) -> bool:
 
 
 def _perform(workspace: Workspace, stage: Stage, threads: int) -> str | None:
-    """Do one stage in a job; what a user may meet comes back as a sentence."""
+    """Do one stage in a job; return the message of an expected error."""
     import torch
 
     torch.set_num_threads(threads)
@@ -124,16 +124,16 @@ def _perform(workspace: Workspace, stage: Stage, threads: int) -> str | None:
 
 
 def _error(job: Any) -> str | None:
-    """Say why a job failed, if it did."""
+    """Return why a job failed, or None."""
     try:
         said: str | None = job.result()
-    except Exception as error:  # whatever ended the job: it must not end the others
+    except Exception as error:  # any error of one job: it must not end the others
         return " ".join(str(error).split())[-300:] or type(error).__name__
     return said
 
 
 def _executor(workspace: Workspace, pool: Pool) -> Any:
-    """Make submitit's executor, or nothing where stages run in this process."""
+    """Return submitit's executor, or None if stages run in this process."""
     if importlib.util.find_spec("submitit") is None:
         if pool.executor == "slurm":
             raise UsageError("--executor slurm needs submitit: pip install 'micronet-lm[cluster]'")

@@ -1,4 +1,4 @@
-"""One recipe taken apart into the recipes of the models that it leads through."""
+"""Split one recipe into the recipes of its models: teacher, student, pruned."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from micronet_lm.config import (
 from micronet_lm.errors import ConfigError
 
 TEACHER = "teacher."
-"""Leads the overrides that are meant for the teacher's recipe: `--teacher.train.steps 100`."""
+"""Prefix of overrides for the teacher's recipe: `--teacher.train.steps 100`."""
 
 _OWN = (".yaml", ".yml")
-"""Ends of the names of a user's own recipes."""
+"""Suffixes of a user's own recipes."""
 
 _LATER: dict[str, Any] = {"prune": None, "search": None, "quantize": None}
 """Sections that act after a model's first training."""
@@ -27,19 +27,19 @@ _LATER: dict[str, Any] = {"prune": None, "search": None, "quantize": None}
 
 @dataclass(frozen=True, kw_only=True)
 class Recipes:
-    """The recipes of a pipeline's models; what is None does not take part."""
+    """The recipes of a pipeline's models; None for a model that it does not have."""
 
     name: str
-    """What the whole recipe is called, for the model's card."""
+    """Name of the whole recipe, for the model's card."""
 
     whole: Recipe
-    """What they were made from."""
+    """The whole recipe."""
 
     teacher: Recipe | None
     """The teacher, trained on the same corpus."""
 
     student: Recipe
-    """The model itself: with a section `distill` it learns from the teacher."""
+    """The model itself; with a section `distill` it learns from the teacher."""
 
     pruned: Recipe | None
     """The student while it is pruned."""
@@ -52,7 +52,7 @@ class Recipes:
 
     @property
     def corpus(self) -> CorpusConfig:
-        """The text of all of them."""
+        """The corpus of all models."""
         return self.whole.corpus
 
 
@@ -62,7 +62,7 @@ def whole_recipe(name: str) -> str:
 
 
 def take_apart(name: str, overrides: Mapping[str, Any] | None = None) -> Recipes:
-    """Load a preset or a recipe's file, and say what each of its models is made of.
+    """Load a preset or a recipe file, and return the recipes of its models.
 
     Overrides that begin with `teacher.` change the teacher's recipe.
     """
@@ -76,7 +76,7 @@ def take_apart(name: str, overrides: Mapping[str, Any] | None = None) -> Recipes
 def split_recipe(
     name: str, recipe: Recipe, for_teacher: Mapping[str, Any] | None = None
 ) -> Recipes:
-    """Say what each of a recipe's models is made of."""
+    """Return the recipes of a recipe's models."""
     student = merge_recipe(recipe, _LATER)
     return Recipes(
         name=name,
@@ -91,14 +91,14 @@ def _teacher(recipe: Recipe, overrides: Mapping[str, Any]) -> Recipe | None:
     if recipe.distill is None:
         if overrides:
             raise ConfigError(
-                f"--{next(iter(overrides))}: the recipe has no teacher; name one with "
+                f"--{next(iter(overrides))}: the recipe has no teacher: give one with "
                 "--distill.teacher RECIPE"
             )
         return None
     name = recipe.distill.teacher
     if name is None:
         raise ConfigError(
-            "the recipe has a section distill but names no teacher; name its recipe with "
+            "the recipe has a section distill but no teacher: give its recipe with "
             "--distill.teacher"
         )
     changes = {key.removeprefix(TEACHER): value for key, value in overrides.items()}
@@ -106,15 +106,15 @@ def _teacher(recipe: Recipe, overrides: Mapping[str, Any]) -> Recipe | None:
     for section in ("distill", *_LATER):
         if getattr(teacher, section) is not None:
             raise ConfigError(
-                f"{name}: a teacher is trained and no more, but this recipe has a section "
-                f"{section}; name a recipe without it as distill.teacher"
+                f"{name}: a teacher is only trained, but this recipe has a section {section}: "
+                "give a recipe without it as distill.teacher"
             )
     same = {"corpus": recipe.corpus.model_dump(), "model.vocabulary": recipe.model.vocabulary}
     return merge_recipe(teacher, same)
 
 
 def _pruned(recipe: Recipe, student: Recipe) -> Recipe | None:
-    """The student's recipe with pruning, its own changes of `train`, and without the teacher."""
+    """Return the student's recipe with pruning and its changes of `train`, without the teacher."""
     if recipe.prune is None:
         return None
     section = {**recipe.prune.model_dump(), "train": None}

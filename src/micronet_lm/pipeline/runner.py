@@ -1,4 +1,4 @@
-"""Goes through the stages: skips, resumes, begins anew, and says in one sentence why it stopped."""
+"""Run the stages: skip, resume or repeat each, and say in one sentence why it stopped."""
 
 import errno
 import time
@@ -18,18 +18,18 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedStage:
-    """A stage, how it stands, and whether it is to be run."""
+    """A stage, its state, and whether it has to run."""
 
     stage: Stage
     state: State
     changes: tuple[str, ...]
-    """What is different from what is there, if it has changed."""
+    """Differences from what its folder was made of, if it has changed."""
     runs: bool
-    """Whether it has to be run: it is not complete, and it or something that needs it is asked."""
+    """Whether it has to run: it is not complete, and a target needs it."""
 
 
 def plan(workspace: Workspace, targets: Sequence[Stage]) -> list[PlannedStage]:
-    """Say what has to be done so that all targets are complete; nothing is touched."""
+    """Return what has to run to complete all targets; change nothing."""
     stages = in_order(targets)
     states = {stage.fingerprint: workspace.state(stage) for stage in stages}
     wanted = {stage.fingerprint for stage in targets}
@@ -50,10 +50,10 @@ def plan(workspace: Workspace, targets: Sequence[Stage]) -> list[PlannedStage]:
 def run_stages(
     workspace: Workspace, targets: Sequence[Stage], tell: Tell, *, in_children: bool = False
 ) -> None:
-    """Bring all targets to completion, one stage after the other, with the workspace to ourselves.
+    """Complete all targets, one stage after the other, with the workspace locked.
 
-    With `in_children` each stage is done in a process of its own, whose death is told in a
-    sentence; only for processes that have not computed with torch (`child.py` says why).
+    With `in_children` each stage runs in a child process, whose crash becomes an error message;
+    only for processes that have not computed with torch (`child.py` says why).
     """
     with writing(workspace), workspace.locked():
         planned = plan(workspace, targets)
@@ -71,7 +71,7 @@ def run_stages(
 
 
 def prepare(stages: Iterable[Stage]) -> None:
-    """Make this process ready for the number format of these stages' training, if any trains."""
+    """Prepare this process for the precision of these stages' training, if any trains."""
     asked = {stage.settings.get("train", {}).get("precision", "float32") for stage in stages}
     if asked - {"float32"}:
         prepare_process()
@@ -95,19 +95,19 @@ def perform(workspace: Workspace, stage: Stage) -> None:
 
 @contextmanager
 def writing(workspace: Workspace) -> Iterator[None]:
-    """Turn a system's refusal to write into a sentence that says what to do."""
+    """Turn an `OSError` of writing into a message that says what to do."""
     try:
         yield
     except OSError as error:
         place, why = error.filename or workspace.root, error.strerror or str(error)
         if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
-            remedy = "make room on the disk"
+            remedy = "free disk space"
         elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             remedy = f"make {workspace.root} writable or choose another --out"
         else:
-            remedy = f"see to {workspace.root}"
+            remedy = f"check {workspace.root}"
         raise PipelineError(
-            f"{place} cannot be written ({why}); {remedy}, then the same command goes on from what "
+            f"{place} cannot be written ({why}): {remedy}, then the same command resumes from what "
             "is complete"
         ) from error
 
@@ -115,11 +115,11 @@ def writing(workspace: Workspace) -> Iterator[None]:
 def _reason(own: PlannedStage) -> str:
     match own.state:
         case State.INTERRUPTED:
-            return "goes on"
+            return "resumes"
         case State.CHANGED:
             return f"again, because of {', '.join(own.changes)}"
         case State.GONE:
-            return "again, because its folder is gone and something needs it"
+            return "again, because its folder was removed and another stage needs it"
         case _:
             return "begins"
 

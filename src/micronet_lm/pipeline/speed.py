@@ -1,4 +1,4 @@
-"""How fast this machine is with a model: measured once a shape, then remembered."""
+"""The speed of this machine with a model: measured once per shape, then kept."""
 
 import hashlib
 import json
@@ -22,27 +22,27 @@ DECIDING = ("batch", "window", "accumulate", "precision", "sampling")
 
 
 DAY = 86_400
-"""Seconds for which a measurement is remembered: the machine may have been busy."""
+"""Seconds for which a measurement is kept: the machine may have been busy."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Speed:
-    """What a model of some shape takes here."""
+    """Time and memory of a model of some shape on this machine."""
 
     step_seconds: float
-    """A training step."""
+    """Seconds per training step."""
     read_seconds: float
-    """A token of evaluation."""
+    """Seconds per token of evaluation."""
     label_seconds: float
-    """A token of soft labels."""
+    """Seconds per token of soft labels."""
     read_memory: int
-    """Bytes that evaluation needs."""
+    """Memory of evaluation in bytes."""
     train_memory: int
-    """Bytes that training needs."""
+    """Memory of training in bytes."""
 
 
 def speed_of(recipe: Recipe) -> Speed:
-    """Measure a few steps of training and reading, unless this machine has been asked before."""
+    """Measure a few steps of training and reading, unless a measurement is kept."""
     tree = recipe.model_dump(mode="json", exclude={"corpus", "prune", "search", "quantize"})
     asked = {
         "sections": {k: v for k, v in tree.items() if k != "train"},
@@ -57,7 +57,7 @@ def speed_of(recipe: Recipe) -> Speed:
     except (OSError, ValueError, TypeError):
         pass
     found = Speed(**_measure(tree))
-    with suppress(OSError):  # a machine without a place to remember it is asked again
+    with suppress(OSError):  # without a writable cache folder it is measured again next time
         write_text(file, json.dumps(asdict(found)) + "\n")
     return found
 
@@ -76,8 +76,8 @@ def _measure(tree: dict[str, Any]) -> dict[str, Any]:
     if done.returncode:
         why = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
         raise PipelineError(
-            f"the speed of this machine cannot be measured ({why}); the model may be too large for "
-            "its memory"
+            f"the speed of this machine cannot be measured ({why}): choose a smaller model if it "
+            "does not fit into memory"
         )
     found: dict[str, Any] = json.loads(done.stdout)
     return found

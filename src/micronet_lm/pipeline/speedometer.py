@@ -1,7 +1,7 @@
-"""Measures, in a process of its own, how fast this machine trains and reads a model of a shape.
+"""Measure, in a separate process, how fast this machine trains and reads a model of a shape.
 
-The process reads a recipe as JSON on standard input and writes a `Speed` as JSON. It is one of its
-own so that the memory it needed is the model's and nothing else's.
+The process reads a recipe as JSON on standard input and writes a `Speed` as JSON. It is separate so
+that its memory is only that of the model.
 """
 
 import json
@@ -34,10 +34,10 @@ from micronet_lm.training.processes import joined_processes
 from micronet_lm.training.trainer import Trainer
 
 LONG = 5.0
-"""Seconds after which one step is taken for measured; shorter ones are done again."""
+"""Seconds from which one step is enough for a measurement; shorter ones are repeated."""
 
 READ, LABELLED = 8192, 256
-"""Tokens that are read, and labelled, for a measurement."""
+"""Number of tokens read, and labelled, for a measurement."""
 
 
 def main() -> None:
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def measure(recipe: Recipe) -> dict[str, Any]:
-    """Time reading, labelling and training; tell the memory that each needed so far."""
+    """Return the times of reading, labelling and training, and the memory they needed."""
     make_deterministic()
     keep_freed_memory()
     if recipe.train.precision != "float32":
@@ -62,7 +62,7 @@ def measure(recipe: Recipe) -> dict[str, Any]:
         begin = time.perf_counter()
         for piece in distributions(model, text.split("train"), range(READ, READ + LABELLED)):
             piece.distribution.topk(min(30, piece.distribution.shape[1]))
-        # What is read before the span is a fixed part of a shard, and small there.
+        # The text read before the span is a fixed, small part of a shard.
         before = min(READ, model.config.reach - 1 + (model.cache.size if model.cache else 0))
         labelling = (time.perf_counter() - begin - before * reading) / LABELLED
     del model
@@ -91,7 +91,7 @@ def _step(trainer: Trainer) -> float:
 
 
 def _text(recipe: Recipe) -> Corpus:
-    """Stand in for a corpus: words as frequent as Zipf's law has them."""
+    """Return a random corpus with word frequencies by Zipf's law."""
     words = recipe.model.bounds[-1]
     shares = 1 / np.arange(1, words + 1)
     random = np.random.default_rng(0)
@@ -110,7 +110,7 @@ def _text(recipe: Recipe) -> Corpus:
 
 
 class _AnyLabels:
-    """Stands in for soft labels: any words will do to see what they cost."""
+    """Random soft labels, which cost as much as real ones."""
 
     def __init__(self, words: int) -> None:
         self._words = words
@@ -119,7 +119,7 @@ class _AnyLabels:
         """Accept any recipe."""
 
     def windows(self, starts: Sequence[int], length: int, count: int) -> Labels:
-        """Give labels of the right shape."""
+        """Return labels of the right shape."""
         shape = (len(starts), length, count)
         words = np.random.default_rng(0).zipf(1.5, shape) % self._words
         return Labels(words.astype(np.int64), np.full(shape, 1 / count, dtype=np.float32))
@@ -133,7 +133,7 @@ def _objective(recipe: Recipe) -> Objective:
 
 
 def _memory() -> int:
-    """The most bytes that this process has held so far."""
+    """Return the peak memory of this process in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 

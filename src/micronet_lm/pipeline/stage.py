@@ -1,4 +1,4 @@
-"""A stage: what it is made of, what it depends on, and the work itself."""
+"""A stage: its settings, its inputs, and its work."""
 
 import hashlib
 import json
@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 FORMAT = 1
-"""Raised when a stage's work changes so that what older versions made must be made again."""
+"""Version of the stages' work; results of other versions are made again."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Product:
-    """What a finished stage has left."""
+    """The result of a complete stage."""
 
     path: Path
     """Its folder."""
@@ -24,15 +24,15 @@ class Product:
 
 
 Work = Callable[[Path, Mapping[str, Product]], dict[str, Any]]
-"""Does a stage's work in its folder, from its inputs' products; returns its numbers.
+"""Function that does a stage's work in its folder, from its inputs' products; returns its numbers.
 
-It goes on with what an interrupted call has left in the folder. Raises `Interrupted` when somebody
-asked to stop.
+It resumes from what an interrupted call left in the folder. It raises `Interrupted` when asked to
+stop.
 """
 
 
-class Interrupted(Exception):  # noqa: N818 (not an error: what was asked for)
-    """Somebody asked to stop, and everything is saved."""
+class Interrupted(Exception):  # noqa: N818 (not an error: a requested stop)
+    """A requested stop, after everything was saved."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class Stage:
     """One step on the way from text to a packed model."""
 
     name: str
-    """What users call it."""
+    """Name for users."""
 
     folder: str
     """Name of its folder."""
@@ -49,27 +49,27 @@ class Stage:
     """The part of the recipe that it depends on, as plain values."""
 
     needs: Mapping[str, "Stage"] = field(default_factory=dict)
-    """Its inputs, by what they are to it."""
+    """Its inputs, by role."""
 
     work: Work = field(compare=False, repr=False)
-    """What it does."""
+    """Its work."""
 
     keys: str = ""
     """What leads the keys of its recipe on the command line: `teacher.` for the teacher's."""
 
     fresh: bool = False
-    """Whether the work begins anew after an interruption, in an empty folder."""
+    """Whether the work starts again in an empty folder after an interruption."""
 
     @cached_property
     def fingerprint(self) -> str:
-        """One hash of all that decides what this stage gives."""
+        """Hash of everything that this stage's result depends on."""
         inputs = {role: stage.fingerprint for role, stage in sorted(self.needs.items())}
         whole = {"format": FORMAT, "stage": self.name, "settings": self.settings, "needs": inputs}
         return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 
 
 def in_order(stages: Iterable[Stage]) -> list[Stage]:
-    """List stages with all that they need, each once and after its inputs."""
+    """Return stages with all that they need, each once and after its inputs."""
     found: dict[str, Stage] = {}
 
     def visit(stage: Stage) -> None:

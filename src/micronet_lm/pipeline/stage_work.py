@@ -1,4 +1,4 @@
-"""What the stages do: each calls what its verb calls, and says in numbers what came of it."""
+"""The work of the stages: each calls the function of its verb, and returns numbers."""
 
 import json
 import os
@@ -41,7 +41,7 @@ Inputs = Mapping[str, Product]
 def build_corpus(
     here: Path, inputs: Inputs, *, config: CorpusConfig, from_path: Path | None, given: Path | None
 ) -> dict[str, Any]:
-    """Build the corpus, or point to one that is built already."""
+    """Build the corpus, or link to an existing one."""
     if given is not None and not here.is_symlink():
         here.symlink_to(os.path.relpath(given.resolve(), here.parent.resolve()))
     corpus = open_corpus(config, here) if is_built(here) else make_corpus(config, here, from_path)
@@ -65,7 +65,7 @@ def train_model(here: Path, inputs: Inputs, *, recipe: Recipe) -> dict[str, Any]
 
 
 def label_text(here: Path, inputs: Inputs, *, config: DistillConfig) -> dict[str, Any]:
-    """Write down what the teacher expects after every token."""
+    """Write the teacher's soft labels for every token."""
     teacher = Run.open(inputs["teacher"].path)
     report = write_soft_labels(
         teacher.model(),
@@ -79,7 +79,7 @@ def label_text(here: Path, inputs: Inputs, *, config: DistillConfig) -> dict[str
 
 
 def analyse(here: Path, inputs: Inputs, *, tokens: int) -> dict[str, Any]:
-    """Measure how pruning each matrix alone hurts."""
+    """Measure the sensitivity of each matrix to pruning."""
     run = Run.open(inputs["source"].path)
     ids = Corpus.open(inputs["corpus"].path).split("valid")[:tokens]
     with bar("Analysing", total=None, unit="points") as advance:
@@ -89,7 +89,7 @@ def analyse(here: Path, inputs: Inputs, *, tokens: int) -> dict[str, Any]:
 
 
 def prune_model(here: Path, inputs: Inputs, *, recipe: Recipe) -> dict[str, Any]:
-    """Train the source's model further while its smallest weights are removed."""
+    """Train the source's model further while its smallest weights are pruned."""
     run, corpus = Run(here), Corpus.open(inputs["corpus"].path)
     source, whole = Run.open(inputs["source"].path), completed(recipe, corpus)
     assert whole.prune is not None  # noqa: S101
@@ -111,7 +111,7 @@ def search(here: Path, inputs: Inputs, *, size: int, ramp: int | None) -> dict[s
 
 
 def quantize_model(here: Path, inputs: Inputs, *, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn the source's weights and activations into integers."""
+    """Quantize the source's weights and activations."""
     run, corpus = Run(here), Corpus.open(inputs["corpus"].path)
     source = Run.open(inputs["source"].path)
     recipe = quantized_recipe(source.recipe(), changes)
@@ -120,7 +120,7 @@ def quantize_model(here: Path, inputs: Inputs, *, changes: Mapping[str, Any]) ->
 
 
 def pack(here: Path, inputs: Inputs, *, name: str) -> dict[str, Any]:
-    """Put the model into one file with its card; nothing in it tells when or where it was made."""
+    """Pack the model into one file with its card; the file has no times or paths."""
     source = inputs["source"]
     splits = {"valid": "validation_perplexity", "test": "test_perplexity"}
     file = here / PACKED
@@ -136,7 +136,7 @@ def pack(here: Path, inputs: Inputs, *, name: str) -> dict[str, Any]:
 
 
 def account(here: Path, inputs: Inputs) -> dict[str, Any]:
-    """Count every model on the way, by both rules, beside its perplexities."""
+    """Count every stage's model by both rules, with its perplexities."""
     corpus = Corpus.open(inputs["corpus"].path)
     rows = []
     for name, product in inputs.items():
@@ -152,7 +152,7 @@ def account(here: Path, inputs: Inputs) -> dict[str, Any]:
 
 
 def take_over(here: Path, inputs: Inputs, *, source: Path, work: Work) -> dict[str, Any]:
-    """Go on with a run that was trained elsewhere; the work refuses it if it is not the same."""
+    """Continue with a run that was trained elsewhere; a run with other inputs is refused."""
     if not here.exists():
         if not is_run(source):
             raise RunError(f"--take: {source} is not a run: it has no {RECIPE}")
@@ -165,7 +165,7 @@ def take_over(here: Path, inputs: Inputs, *, source: Path, work: Work) -> dict[s
 
 
 def measured(run: Run, corpus: Corpus) -> dict[str, Any]:
-    """Tell how good a run's best model is on both splits that it was not trained on."""
+    """Return a run's validation and test perplexity."""
     model = run.model()
     best = run.progress().best_loss
     assert best is not None  # noqa: S101
@@ -195,7 +195,7 @@ def _perplexities(product: Product) -> dict[str, Any]:
 
 
 def _counted(path: Path, corpus: Corpus) -> dict[str, Any]:
-    """What a run's best model costs: rules `paper` as the main numbers, `challenge` beside."""
+    """Return the costs of a run's best model, by rules `paper` and `challenge`."""
     recipe = run_recipe(path)
     shares = counted_shares(corpus.split("test"), recipe.model)
     target = examine(path, recipe, shares, shares_from=f"the test split of {recipe.corpus.source}")
@@ -203,7 +203,7 @@ def _counted(path: Path, corpus: Corpus) -> dict[str, Any]:
 
 
 def _counted_file(path: Path, corpus: Corpus) -> dict[str, Any]:
-    """What a packed file holds."""
+    """Return the costs of a packed file."""
     file = path / PACKED
     model = read_packed(file)
     shares = counted_shares(corpus.split("test"), model.shape)
@@ -211,7 +211,7 @@ def _counted_file(path: Path, corpus: Corpus) -> dict[str, Any]:
 
 
 def costs(target: Target) -> dict[str, Any]:
-    """A target's numbers under both rules, and its table by part under rules `paper`."""
+    """Return a target's numbers under both rules, and its table by part under rules `paper`."""
     paper = as_json(count(target, PAPER))
     other = count(target, challenge())
     model = paper["model"]

@@ -1,4 +1,4 @@
-"""The stages of a recipe, in the paper's order; what the recipe does not ask for takes no part."""
+"""The stages of a recipe, in the paper's order; only those that the recipe needs."""
 
 import hashlib
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from micronet_lm.pipeline.stage import Stage
 from micronet_lm.training.preparation import open_corpus
 
 TRAINED = ("teacher", "student", "prune", "quantize")
-"""Stages that train, and that a run trained elsewhere can stand for."""
+"""Stages that train, for which a run trained elsewhere can be taken."""
 
 
 MODELS = ("student", "prune", "search-cache", "quantize")
@@ -27,20 +27,20 @@ MODELS = ("student", "prune", "search-cache", "quantize")
 
 @dataclass(frozen=True, kw_only=True)
 class Sources:
-    """Where things lie that need not be made; none of it changes what a stage gives."""
+    """Paths of existing inputs; they do not change a stage's result."""
 
     from_path: Path | None = None
-    """Where a published corpus lies."""
+    """Path of a published corpus."""
 
     corpus: Path | None = None
-    """A corpus that is built already."""
+    """Path of an existing corpus."""
 
     runs: Mapping[str, Path] = field(default_factory=dict)
     """Runs that were trained elsewhere, by stage."""
 
 
 def stages_of(recipes: Recipes, sources: Sources | None = None) -> dict[str, Stage]:
-    """List the stages of a recipe by name, each after its inputs."""
+    """Return the stages of a recipe by name, each after its inputs."""
     sources = sources or Sources()
     corpus = _corpus(recipes, sources)
     stages = {"corpus": corpus}
@@ -77,7 +77,7 @@ def stages_of(recipes: Recipes, sources: Sources | None = None) -> dict[str, Sta
                 settings=settings,
                 needs={"corpus": corpus, "source": model},
                 work=partial(stage_work.quantize_model, changes=changes),
-                fresh=config.steps == 0,  # calibration alone has nothing to go on with
+                fresh=config.steps == 0,  # calibration alone cannot be resumed
             )
         )
     packed = add(
@@ -132,7 +132,7 @@ def _corpus(recipes: Recipes, sources: Sources) -> Stage:
 
 
 def _text(recipes: Recipes, given: Path | None) -> str | None:
-    """One hash of the text, where its name does not say what it is."""
+    """Return a hash of the text, if its name does not identify it."""
     config = recipes.corpus
     if given is not None:
         return open_corpus(config, given).fingerprint
@@ -146,7 +146,7 @@ def _text(recipes: Recipes, given: Path | None) -> str | None:
 
 
 def _student(recipes: Recipes, corpus: Stage, add: Any) -> Stage:
-    """The model's own training, with the teacher and its labels before it if there is one."""
+    """Return the stage of the model's training; add those of its teacher and labels, if any."""
     distill = recipes.student.distill
     needs = {"corpus": corpus}
     if recipes.teacher and distill:
@@ -202,11 +202,11 @@ def _pruned(recipe: Recipe, corpus: Stage, source: Stage, add: Any) -> Stage:
 
 
 def _own(recipe: Recipe) -> dict[str, Any]:
-    """A model's recipe without its text, which is an input of its own."""
+    """Return a model's recipe without its text, which is a separate input."""
     return recipe.model_dump(mode="json", exclude={"corpus"}, exclude_none=True)
 
 
 def linked_corpus(root: Path) -> Path | None:
-    """The corpus that an earlier call was given, if it was."""
+    """Return the corpus given to an earlier call, if any."""
     place = root / "corpus"
     return place.resolve() if place.is_symlink() and Corpus.open(place) else None

@@ -1,7 +1,7 @@
-"""Where stages live on disk, and what is known of each: not begun, interrupted, complete, changed.
+"""The folders of stages and their states: not begun, interrupted, complete, changed.
 
 A stage's record is written before its work and again after it, beside its folder and not in it. A
-folder without a record was made by somebody else and is never touched.
+folder without a record is not the pipeline's and is never touched.
 """
 
 import json
@@ -23,23 +23,23 @@ RECORDS = "stages"
 
 
 class State(StrEnum):
-    """How a stage stands."""
+    """The state of a stage."""
 
     MISSING = "to do"
     """Nothing is there yet."""
     INTERRUPTED = "begun"
-    """It was begun and not finished; it goes on."""
+    """It was begun and not finished; it will be resumed."""
     COMPLETE = "complete"
-    """It is there, and what it was made of is unchanged."""
+    """It is complete, and its inputs are unchanged."""
     GONE = "gone"
     """It was complete, but its folder was removed; it is made again only if something needs it."""
     CHANGED = "changed"
-    """What is there was made of something else; it is moved aside."""
+    """It was made of other inputs or settings; its folder is moved aside."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """What is written down of a stage."""
+    """The record of a stage."""
 
     stage: str
     fingerprint: str
@@ -49,7 +49,7 @@ class Record:
     """Fingerprints of its inputs, by role."""
     result: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
-    """Time of all sittings that ended in an orderly way."""
+    """Time of all calls that ended normally."""
 
 
 class Workspace:
@@ -63,16 +63,16 @@ class Workspace:
         self.root, self._shared = root, shared
 
     def folder(self, stage: Stage) -> Path:
-        """Where a stage's product is."""
+        """Return the folder of a stage's product."""
         return self.root / self._name(stage)
 
     def product(self, stage: Stage) -> Product:
-        """What a finished stage has left."""
+        """Return the product of a complete stage."""
         record = self.record(stage)
         return Product(path=self.folder(stage), result=record.result if record else {})
 
     def record(self, stage: Stage) -> Record | None:
-        """Read what is known of a stage's folder, whatever it was made of."""
+        """Read the record of a stage's folder, whatever it was made of."""
         file = self._file(stage)
         try:
             return Record(**json.loads(file.read_text(encoding="utf-8")))
@@ -80,7 +80,7 @@ class Workspace:
             return None
         except (ValueError, TypeError) as error:
             raise PipelineError(
-                f"{file} is damaged ({error}); remove it together with {self.folder(stage)}"
+                f"{file} is damaged ({error}): remove it together with {self.folder(stage)}"
             ) from None
 
     def results(self, stages: Mapping[str, Stage]) -> dict[str, dict[str, Any]]:
@@ -103,7 +103,7 @@ class Workspace:
         return shutil.disk_usage(place).free
 
     def state(self, stage: Stage) -> State:
-        """Tell how a stage stands."""
+        """Return the state of a stage."""
         record = self.record(stage)
         if record is None:
             return State.MISSING
@@ -114,7 +114,7 @@ class Workspace:
         return State.COMPLETE if self.folder(stage).exists() else State.GONE
 
     def changes(self, stage: Stage) -> list[str]:
-        """Name what is different from what a changed stage's folder was made of."""
+        """Return the names of a changed stage's settings and inputs that differ."""
         record = self.record(stage)
         if record is None or record.fingerprint == stage.fingerprint:
             return []
@@ -124,15 +124,15 @@ class Workspace:
         return [*keys, *dict.fromkeys(inputs)] or ["the program's version"]
 
     def begin(self, stage: Stage) -> Record:
-        """Make a stage's place ready and write down that it has begun."""
+        """Prepare a stage's folder and record that it has begun."""
         state, folder, record = self.state(stage), self.folder(stage), self.record(stage)
         if state is State.CHANGED:
             self._move_aside(stage)
             record = None
         elif record is None and folder.exists():
             raise PipelineError(
-                f"{folder} is there and no stage of this pipeline; move it away or choose another "
-                "--out (a trained run is taken over with --take)"
+                f"{folder} exists and is not a stage of this pipeline: move it away or choose "
+                "another --out (take over a trained run with --take)"
             )
         elif stage.fresh:
             self._clear(folder)
@@ -148,29 +148,29 @@ class Workspace:
         return begun
 
     def write(self, stage: Stage, record: Record) -> None:
-        """Write down how a stage stands."""
+        """Write the record of a stage."""
         write_text(self._file(stage), json.dumps(asdict(record), indent=1) + "\n")
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other pipelines out of this folder; the lock dies with its holder."""
+        """Lock this folder against other pipelines; the lock is released when its process ends."""
         try:
             with locked(self.root):
                 yield
         except BlockingIOError:
             raise PipelineError(
-                f"another pipeline runs in {self.root}; wait for it or choose another --out"
+                f"another pipeline runs in {self.root}: wait for it or choose another --out"
             ) from None
 
     @contextmanager
     def occupied(self, stage: Stage) -> Iterator[None]:
-        """Keep other processes from one stage, whoever started them."""
+        """Lock one stage against other processes."""
         try:
             with locked(self.root / RECORDS / f".{self._name(stage)}"):
                 yield
         except BlockingIOError:
             raise PipelineError(
-                f"another process works on {self.folder(stage)}; wait for it"
+                f"another process works on {self.folder(stage)}: wait for it"
             ) from None
 
     def _name(self, stage: Stage) -> str:
@@ -180,9 +180,7 @@ class Workspace:
         return self.root / RECORDS / f"{self._name(stage)}.json"
 
     def _move_aside(self, stage: Stage) -> None:
-        """Give an outdated folder another name, at the same depth, so that what it refers to by
-        relative paths is still found.
-        """
+        """Rename an outdated folder at the same depth, so that its relative paths stay valid."""
         folder, record = self.folder(stage), self.record(stage)
         assert record is not None  # noqa: S101
         if folder.is_symlink() or folder.exists():

@@ -1,8 +1,8 @@
-"""Where a cache helps: the difference of two models' losses, token by token (section 5.2).
+"""The effect of a cache: the difference of two models' losses, token by token (section 5.2).
 
 Tokens of a text are sorted into bins, by their word's rank in frequency or by the distance to the
-word's previous occurrence. The difference is summed up from bin to bin, and the bins' sizes with
-it: were the difference spread evenly over all tokens, the two would grow alike.
+word's previous occurrence. The difference and the bins' sizes are summed from bin to bin: if the
+difference were spread evenly over all tokens, both sums would grow alike.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,21 +15,21 @@ from numpy.typing import NDArray
 By = Literal["tokens", "gaps"]
 
 BINS_A_DECADE = 12
-"""Bins are equally wide on a logarithmic scale."""
+"""Number of bins per decade of a logarithmic scale."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """What one model loses against another, bin by bin."""
+    """Difference of two models' losses, bin by bin."""
 
     name: str
-    """The model that is compared."""
+    """The compared model."""
 
     reference: str
-    """The model it is compared with."""
+    """The reference model."""
 
     cumulative: tuple[float, ...]
-    """Sum over all bins so far of (its loss − the reference's), in nats by all tokens' number."""
+    """Sum over all bins so far of (its loss − the reference's), in nats per token of the text."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,23 +37,23 @@ class CacheEffect:
     """The data of one figure."""
 
     by: By
-    """What tokens are sorted by."""
+    """Sort key of the tokens."""
 
     tokens: int
-    """Predicted tokens of the text."""
+    """Number of predicted tokens."""
 
     edges: tuple[int, ...]
     """Bin i holds values from edges[i] to edges[i + 1] − 1, counted from 1."""
 
     sizes: tuple[float, ...]
     """Share of tokens in all bins so far. Words without a previous occurrence are in no bin of
-    gaps; they are what is missing to 1."""
+    gaps, so that the last share may be below 1."""
 
     differences: tuple[Difference, ...]
-    """One for each model that is compared with the reference."""
+    """One for each compared model."""
 
     new_words: tuple[float, ...]
-    """Of each difference, what falls to words without a previous occurrence (gaps only)."""
+    """Part of each difference from words without a previous occurrence (gaps only)."""
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values for a JSON object."""
@@ -61,7 +61,7 @@ class CacheEffect:
 
 
 def token_gaps(ids: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Distance of each token to the previous one of the same word; 0 where there is none."""
+    """Return the distance of each token to the previous one of the same word; 0 if none."""
     order = np.argsort(ids, kind="stable")  # equal words together, in the order of the text
     again = ids[order][1:] == ids[order][:-1]
     gaps = np.zeros(len(ids), dtype=np.int64)
@@ -72,7 +72,7 @@ def token_gaps(ids: NDArray[np.integer]) -> NDArray[np.int64]:
 def cache_effect(
     ids: NDArray[np.integer], losses: Mapping[str, NDArray[np.floating]], by: By
 ) -> CacheEffect:
-    """Compare the losses of all tokens but the first under two or more models.
+    """Compare the losses of all tokens after the first under two or more models.
 
     `losses` maps names to one loss for each token after the first; the last is the reference.
     """
@@ -102,7 +102,7 @@ def cache_effect(
 
 
 def bin_edges(largest: int) -> Sequence[int]:
-    """Whole numbers from 1 past `largest`, equally far apart on a logarithmic scale."""
+    """Return whole numbers from 1 past `largest`, evenly spaced on a logarithmic scale."""
     largest = max(1, largest)  # a text without any repeated word has no gap at all
     decades = np.log10(largest + 1)
     steps = np.logspace(0, decades, int(np.ceil(decades * BINS_A_DECADE)) + 1)

@@ -1,4 +1,4 @@
-"""The two figures of section 5.2 as pictures."""
+"""The two figures of section 5.2."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +19,7 @@ _AXIS = {
 
 
 def draw_cache_effect(effect: CacheEffect, path: Path, *, subject: str) -> None:
-    """Draw one panel a comparison: blue the loss difference, red the bins' sizes."""
+    """Draw one panel per comparison: blue the loss difference, red the bins' sizes."""
     panels = len(effect.differences)
     with mpl.rc_context({"font.size": 9, "axes.spines.top": False}):
         figure = Figure(figsize=(5.4 * panels, 3.8), layout="constrained")
@@ -34,7 +34,7 @@ def draw_cache_effect(effect: CacheEffect, path: Path, *, subject: str) -> None:
 def _panel(axes: Axes, effect: CacheEffect, difference: Difference, new_words: float) -> None:
     upper = [edge - 1 for edge in effect.edges[1:]]  # a bin's sum is reached at its end
     total = difference.cumulative[-1] + new_words
-    # The same height at the end: evenly spread, blue would lie on red.
+    # The same height at the end: an evenly spread difference would lie on red.
     evenly = [share * total for share in effect.sizes]
     for heights, colour, label in (
         (difference.cumulative, "tab:blue", "loss difference"),
@@ -57,7 +57,7 @@ def _panel(axes: Axes, effect: CacheEffect, difference: Difference, new_words: f
     axes.set_xscale("log")
     axes.set(
         xlabel=_AXIS[effect.by],
-        ylabel="cumulative loss difference (nats a token)",
+        ylabel="cumulative loss difference (nats per token)",
         title=f"{difference.name}  −  {difference.reference}:  {total:+.4f} nats",
     )
     axes.title.set_fontsize(9)

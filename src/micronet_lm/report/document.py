@@ -14,7 +14,7 @@ class Text:
 
 @dataclass(frozen=True, kw_only=True)
 class Code:
-    """Commands or generated text, as they stand."""
+    """Commands or generated text, verbatim."""
 
     text: str
 
@@ -26,7 +26,7 @@ class Table:
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
     strong: int | None = None
-    """Number of a row that matters most."""
+    """Number of the most important row."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class Picture:
 
 @dataclass(frozen=True, kw_only=True)
 class Numbers:
-    """A few large numbers with what they are."""
+    """A few large numbers with their names."""
 
     entries: Sequence[tuple[str, str]]
 
@@ -51,7 +51,7 @@ Block = Text | Code | Table | Picture | Numbers
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A heading and what is below."""
+    """A heading and its contents."""
 
     title: str
     blocks: Sequence[Block]
@@ -110,7 +110,7 @@ footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; border-top: 1p
 
 
 def to_html(document: Document) -> str:
-    """Write one page that needs nothing else: no network, no files beside it."""
+    """Return one self-contained page: no network, no other files."""
     links = " ".join(
         f'<a href="#s{number}">{escape(section.title)}</a>'
         for number, section in enumerate(document.sections)
@@ -133,7 +133,7 @@ def to_html(document: Document) -> str:
 
 
 def to_markdown(document: Document, folder: str = "figures") -> str:
-    """Write the same as Markdown; pictures are files in `folder`."""
+    """Return the same as Markdown; pictures are files in `folder`."""
     parts = [f"# {document.title}", document.subtitle]
     for section in document.sections:
         parts.append(f"## {section.title}")
@@ -164,7 +164,7 @@ def _html(block: Block) -> str:
                 f"<tbody>{body}</tbody></table></div>"
             )
         case Picture(caption=caption, svg=svg):
-            drawn = svg[svg.index("<svg") :]  # without the declaration of a file of its own
+            drawn = svg[svg.index("<svg") :]  # without the declaration of a separate file
             return f"<figure>{drawn}<figcaption>{escape(caption)}</figcaption></figure>"
 
 

@@ -1,4 +1,4 @@
-"""The report's own figures as SVG: curves of training, and size against perplexity."""
+"""The report's figures as SVG: training curves, and size against perplexity."""
 
 import io
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ STYLE: Any = {
     "font.size": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "svg.fonttype": "none",  # text stays text: small, and the reader's own font
+    "svg.fonttype": "none",  # keep text as text: smaller, and in the reader's font
     "svg.hashsalt": "micronet",  # the same drawing has the same bytes
     "font.family": "sans-serif",
     "font.sans-serif": ["Helvetica", "Arial", "DejaVu Sans"],
@@ -23,7 +23,7 @@ _COLOURS = ("#2f6690", "#c8553d", "#3f8f63", "#6d4c9f", "#e0a458")
 
 
 def svg_of(figure: Figure) -> str:
-    """Write a figure as SVG, without the time of its making."""
+    """Return a figure as SVG, without its creation time."""
     out = io.StringIO()
     with mpl.rc_context(STYLE):
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
@@ -31,7 +31,7 @@ def svg_of(figure: Figure) -> str:
 
 
 def curves(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
-    """Perplexity over steps of all trained stages: training thin, validation with points."""
+    """Draw perplexity over steps of all trained stages: training thin, validation with points."""
     with mpl.rc_context(STYLE):
         panels = len(runs)
         columns = min(panels, 2)
@@ -64,7 +64,7 @@ def curves(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
 
 
 def trade(rows: Sequence[Mapping[str, Any]]) -> Figure:
-    """Validation perplexity over storage, one point a stage, in the order of the pipeline."""
+    """Draw validation perplexity over storage, one point per stage, in pipeline order."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7.6, 3.8), layout="constrained")
         axes = figure.subplots()
@@ -98,5 +98,5 @@ def _plain_ticks(axes: Any) -> None:
 
 
 def _leading(value: float) -> bool:
-    """Whether a minor tick of a logarithmic axis has a label."""
+    """Return whether a minor tick of a logarithmic axis has a label."""
     return f"{value:.0e}"[0] in "235"

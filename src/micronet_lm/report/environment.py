@@ -1,4 +1,4 @@
-"""On what a report was made: versions and the processor, no names of hosts, users or folders."""
+"""The environment of a report: versions and the processor; no hosts, users or folders."""
 
 import platform
 from importlib import metadata
@@ -9,7 +9,7 @@ PACKAGES = ("micronet-lm", "torch", "numpy", "safetensors", "pydantic")
 
 
 def environment() -> list[tuple[str, str]]:
-    """Name versions and hardware."""
+    """Return versions and hardware."""
     found = [("Python", platform.python_version()), ("system", platform.system())]
     for package in PACKAGES:
         try:

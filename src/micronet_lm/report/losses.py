@@ -1,4 +1,4 @@
-"""The loss of every token of a text, for whoever looks closer than at the mean."""
+"""The loss of every token of a text."""
 
 from collections.abc import Callable
 

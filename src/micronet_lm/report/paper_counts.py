@@ -1,4 +1,4 @@
-"""What the paper's models cost, counted from their recipes: nothing is trained for it."""
+"""The costs of the paper's models, counted from their recipes without training."""
 
 from fractions import Fraction
 
@@ -10,10 +10,10 @@ from micronet_lm.pipeline.stages import MODELS, stages_of
 
 
 def paper_count(preset: str, what: str, stage: str | None = None) -> float:
-    """Count a paper's model as it leaves a stage, or as it is in the end.
+    """Return a number of a paper's model after a stage, or after the last.
 
-    Zeros are taken as spread evenly over the matrices: how the authors' were, the paper does not
-    tell, and operations depend on it a little.
+    Zeros are assumed to be spread evenly over the matrices: the paper does not say how the authors'
+    were, and operations depend on it a little.
     """
     recipes = take_apart(preset)
     target = _target(recipes, stage or _last(recipes))
@@ -34,13 +34,13 @@ def paper_count(preset: str, what: str, stage: str | None = None) -> float:
 
 
 def stored(target: Target) -> Fraction | int:
-    """32-bit parameters to store; a model that is dense and unquantized has no masks to count."""
+    """Return the storage in 32-bit parameters; a dense, unquantized model has no masks."""
     dense = all(matrix.nonzeros == matrix.size for matrix in target.matrices.values())
     return target.parameters if dense and not target.quantized else count(target).storage
 
 
 def _target(recipes: Recipes, stage: str) -> Target:
-    """Describe the model of a recipe as it leaves a stage."""
+    """Return the target of a recipe's model after a stage."""
     whole = recipes.whole
     if stage not in MODELS:
         return describe(recipes.trained[stage], stage)
@@ -58,7 +58,7 @@ def _target(recipes: Recipes, stage: str) -> Target:
 
 
 def _density(target: Target, sparsity: Fraction) -> Fraction:
-    """Density of the prunable matrices; the authors' sparsity is a share of all weights.
+    """Return the density of the prunable matrices; the authors' sparsity is a share of all weights.
 
     Of their published model's 8,296,021 weights, biases and position tables included, 5,326,376
     are not zero, which is 0.358 of all.
@@ -69,11 +69,11 @@ def _density(target: Target, sparsity: Fraction) -> Fraction:
 
 
 def _last(recipes: Recipes) -> str:
-    """The last of the stages that change the model."""
+    """Return the last of the stages that change the model."""
     return [name for name in MODELS if name in stages_of(recipes)][-1]
 
 
 def _embedding(target: Target) -> int:
-    """Weights of the tables and of their projections, as the paper counts embeddings."""
+    """Return the number of weights of tables and projections, which the paper calls embeddings."""
     counted = {Role.TABLE, Role.PROJECTION}
     return sum(slot.outputs * slot.inputs for slot in slots(target.shape) if slot.role in counted)

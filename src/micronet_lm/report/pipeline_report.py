@@ -1,4 +1,4 @@
-"""The report of a pipeline's folder: from its records and what its stages have left."""
+"""The report of a pipeline, from its records and its stages' results."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,7 +31,7 @@ from micronet_lm.report.stack import Layer, stack_svg
 from micronet_lm.runs.files import PACKED, SEARCH
 
 SETUP = "pipeline.json"
-"""What a pipeline was started with, in its folder."""
+"""File with the settings of a pipeline, in its folder."""
 
 _LABELS = {
     "teacher": ("Teacher", "compression"),
@@ -43,18 +43,18 @@ _LABELS = {
 
 
 def is_pipeline(folder: Path) -> bool:
-    """Whether a folder is that of a pipeline."""
+    """Return whether a folder is that of a pipeline."""
     return (folder / RECORDS).is_dir()
 
 
 def pipeline_document(root: Path) -> Document:
-    """Report a pipeline that has come to its account."""
+    """Return the report of a pipeline whose stage account is complete."""
     records = {
         record["stage"]: record
         for record in (read_json(file) for file in sorted((root / RECORDS).glob("*.json")))
     }
     if "account" not in records or not records["account"]["complete"]:
-        raise RunError(f"{root} has not come to its account yet; finish it with micronet run")
+        raise RunError(f"{root} has no complete stage account yet: finish it with micronet run")
     rows = read_json(root / "account" / "account.json")["stages"]
     setup = read_json(root / SETUP) if (root / SETUP).is_file() else {}
     corpus = Corpus.open(root / "corpus")
@@ -70,7 +70,7 @@ def pipeline_document(root: Path) -> Document:
             rows[-1]["rows"],
             account_figure(_account(packed, corpus)),
             "The packed model by the rules of the paper's authors, in 32-bit parameters and "
-            "operations a token.",
+            "operations per token.",
         ),
         _trade(rows),
         samples_section(write_samples(packed, corpus)),
@@ -100,7 +100,7 @@ def _summary(rows: list[dict[str, Any]], corpus: Corpus) -> Section:
                     ("test perplexity", f"{last['test_perplexity']:,.2f}"),
                     ("bytes of the packed file", f"{last['bytes']:,}"),
                     ("storage, 32-bit parameters", million(last["storage"])),
-                    ("operations a token", million(last["operations"])),
+                    ("operations per token", million(last["operations"])),
                     ("score by the challenge's formula", f"{last['score']:.5f}"),
                 ]
             ),
@@ -189,7 +189,7 @@ def _search(folder: Path) -> Section | None:
         title="Cache search",
         blocks=[
             Text(
-                text=f"The cache's θ and λ for {found['size']:,} activations, found on the "
+                text=f"The cache's θ and λ for {found['size']:,} hidden states, found on the "
                 f"validation split in {len(found['points'])} points; before the search it was "
                 f"{before}."
             ),
@@ -245,5 +245,5 @@ def _word(value: Any) -> str:
 
 
 def _plain_path(word: str) -> str:
-    """Of an absolute path only the last part, for a report goes to others."""
+    """Return only the last part of an absolute path, because a report is given to others."""
     return Path(word).name if Path(word).is_absolute() else word

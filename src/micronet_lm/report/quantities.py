@@ -2,7 +2,7 @@
 
 
 def shown(kind: str, value: float) -> str:
-    """A number with as many digits as its kind deserves."""
+    """Return a number with the digits of its kind."""
     if kind == "score":
         return f"{value:.4f}"
     if kind in ("lam", "theta"):
@@ -19,7 +19,7 @@ def shown(kind: str, value: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time: 12 s, 4 min, 2.5 h."""
+    """Return a time as text: 12 s, 4 min, 2.5 h."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

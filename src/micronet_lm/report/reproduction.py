@@ -1,4 +1,4 @@
-"""A table of the paper with our own numbers beside: which stages it needs, what they gave."""
+"""A table of the paper with our own numbers: the stages it needs, and their results."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,17 +21,17 @@ from micronet_lm.report.tables import Column, Row, Table
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One number three times: as the paper prints it, as it is counted, as we measured it."""
+    """One number three times: printed in the paper, counted, and measured."""
 
     printed: str | None = None
     computed: float | None = None
     """Counted from the paper's recipe, whatever the scale of the measurement."""
     measured: float | None = None
-    """From a finished stage; nothing while it is not."""
+    """From a complete stage; None before."""
 
 
 class Reproduction:
-    """One table at one scale, in a workspace that many tables share."""
+    """One table at one scale, in a workspace shared by many tables."""
 
     def __init__(
         self,
@@ -42,13 +42,13 @@ class Reproduction:
         sources: Sources | None = None,
         overrides: Mapping[str, Any] | None = None,
     ) -> None:
-        """Prepare; `overrides` change all recipes alike."""
+        """Prepare the table; `overrides` change all its recipes."""
         self.table, self.scale, self._site = table, scale, workspace
         self._sources, self.overrides = sources or Sources(), overrides or {}
         self._stages: dict[str, dict[str, Stage]] = {}
 
     def targets(self) -> list[Stage]:
-        """List the stages whose results the table shows."""
+        """Return the stages whose results the table shows."""
         found: dict[str, Stage] = {}
         for row, column in self._cells():
             asked = self._asked(row, column)
@@ -90,12 +90,12 @@ class Reproduction:
         write_text(stem.with_suffix(".json"), json.dumps(self.as_json(), indent=1) + "\n")
 
     def recipes(self) -> list[str]:
-        """List the presets that the table's own numbers come from."""
+        """Return the presets of the table's own numbers."""
         names = (row.recipe(column, self.scale) for row, column in self._cells() if column.measured)
         return list(dict.fromkeys(name for name in names if name))
 
     def cells(self, row: Row) -> dict[str, Cell]:
-        """Fill a row, by the keys of the columns."""
+        """Return the cells of a row, by the keys of the columns."""
         return {
             column.key: Cell(
                 printed=row.printed.get(column.key),
@@ -123,7 +123,7 @@ class Reproduction:
         }
 
     def stacks(self) -> list[tuple[str, list[Layer]]]:
-        """The rows of the pipeline figure with our own numbers, as two stacks."""
+        """Return the rows of the pipeline figure with our own numbers, as two stacks."""
         keys = {"validation": "validation_perplexity"}
         stacks: list[tuple[str, list[Layer]]] = []
         for row in self.table.rows:
@@ -146,7 +146,7 @@ class Reproduction:
         return paper_count(preset, column.computed, row.stage)
 
     def _asked(self, row: Row, column: Column) -> tuple[Stage, str] | None:
-        """Find the stage that has a cell's number, and the number's key there."""
+        """Return the stage that has a cell's number, and the number's key there."""
         preset = row.recipe(column, self.scale)
         if preset is None or column.measured is None:
             return None
@@ -155,7 +155,7 @@ class Reproduction:
         return self.stages(preset)[name], key
 
     def stages(self, preset: str) -> dict[str, Stage]:
-        """All stages of one of the table's recipes."""
+        """Return all stages of one of the table's recipes."""
         if preset not in self._stages:
             recipes = take_apart(preset, self.overrides)
             self._stages[preset] = stages_of(recipes, self._sources)
@@ -176,7 +176,7 @@ class Reproduction:
         return None if value is None else float(value)
 
     def _accounted(self, stage: Stage, name: str | None, key: str) -> float | None:
-        """A number of one model in an account; of the last one where no stage is named."""
+        """Return a number of one stage's model in an account, by default of the last one."""
         file = self._site.folder(stage) / "account.json"
         if not file.is_file():
             return None

@@ -1,4 +1,4 @@
-"""The report of a single run's folder."""
+"""The report of a single run."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from micronet_lm.training import Run, evaluate, perplexity
 
 
 def run_document(path: Path, corpus_path: Path | None = None) -> Document:
-    """Report a run: its numbers, curves, costs and a few lines that it writes."""
+    """Return the report of a run: its numbers, curves, costs and some generated lines."""
     run = Run.open(path)
     recipe, corpus = run.recipe(), run.corpus(corpus_path)
     shares = counted_shares(corpus.split("test"), recipe.model)
@@ -35,7 +35,7 @@ def run_document(path: Path, corpus_path: Path | None = None) -> Document:
             ("test perplexity", f"{test:,.2f}"),
             ("parameters", f"{account.target.parameters:,}"),
             ("storage, 32-bit parameters", million(float(account.storage))),
-            ("operations a token", million(float(account.operations))),
+            ("operations per token", million(float(account.operations))),
         ]
     )
     sections = [
@@ -45,7 +45,7 @@ def run_document(path: Path, corpus_path: Path | None = None) -> Document:
         accounting_section(
             as_json(account)["rows"],
             account_figure(account),
-            "By the rules of the paper's authors, in 32-bit parameters and operations a token.",
+            "By the rules of the paper's authors, in 32-bit parameters and operations per token.",
         ),
         samples_section(samples_of_run(path, corpus)),
         Section(title="Recipe", blocks=[Code(text=run.recipe_file.read_text("utf-8").strip())]),

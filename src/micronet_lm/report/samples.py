@@ -1,4 +1,4 @@
-"""What a model writes: a few lines that begin like lines of the test split."""
+"""Samples of a model: continuations of a few lines of the test split."""
 
 import tempfile
 from itertools import pairwise
@@ -11,16 +11,16 @@ from micronet_lm.corpus.vocabulary import EOS, UNK
 from micronet_lm.runtime.model import load
 
 LINES, PROMPT, WORDS = 3, 5, 30
-"""How many lines, words that each begins with, and words that the model adds."""
+"""Number of lines, words that each begins with, and words that the model adds."""
 
 BEFORE = 500
-"""Tokens of the split that are read before a line: a cache that is nearly empty repeats itself."""
+"""Tokens of the split read before a line: with a nearly empty cache, text repeats itself."""
 
 TEMPERATURE, TOP_K = 0.8, 40
 
 
 def write_samples(packed: Path, corpus: Corpus) -> list[tuple[str, str]]:
-    """Let a packed model write on; give each line's beginning and the model's words."""
+    """Return each line's beginning and a packed model's continuation."""
     lm, ids = load(packed), corpus.split("test")
     found = []
     for number, low in enumerate(_beginnings(corpus)):
@@ -33,7 +33,7 @@ def write_samples(packed: Path, corpus: Corpus) -> list[tuple[str, str]]:
 
 
 def samples_of_run(run: Path, corpus: Corpus) -> list[tuple[str, str]]:
-    """Let a run's best model write, by way of a packed file that is thrown away."""
+    """Return samples of a run's best model, through a temporary packed file."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "model.safetensors"
         write_packed(file, model_of_run(run, corpus))
@@ -41,7 +41,7 @@ def samples_of_run(run: Path, corpus: Corpus) -> list[tuple[str, str]]:
 
 
 def _beginnings(corpus: Corpus) -> list[int]:
-    """Places of long lines that begin with known words, evenly spread over the test split."""
+    """Return positions of long lines that begin with known words, spread over the test split."""
     ids, end, unknown = corpus.split("test"), *map(corpus.vocabulary.id, (EOS, UNK))
     ends = [-1, *(int(place) for place in (ids == end).nonzero()[0])]
     lines = [

@@ -1,4 +1,4 @@
-"""The curves of a sensitivity analysis as a picture: one a matrix, one panel a kind of matrix."""
+"""The figure of a sensitivity analysis: one curve per matrix, one panel per kind of matrix."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def draw_sensitivity(result: Sensitivity, path: Path, *, subject: str) -> None:
 
 
 def sensitivity_figure(result: Sensitivity, *, subject: str) -> Figure:
-    """The perplexity over the sparsity of every matrix, all panels on the same scale."""
+    """Return a figure of perplexity over each matrix's sparsity, all panels on the same scale."""
     panels: dict[str, list[str]] = {}
     for name in result.losses:
         kind = next((kind for key, kind in _KINDS.items() if key in name), "others")
@@ -50,7 +50,7 @@ def sensitivity_figure(result: Sensitivity, *, subject: str) -> Figure:
             axes.grid(visible=True, alpha=0.25)
             axes.legend(frameon=False, fontsize=7)
         grid[0].set_yscale("log")
-        grid[0].set_ylim(base * 0.97, base * 2)  # what matters for pruning is near the base
+        grid[0].set_ylim(base * 0.97, base * 2)  # only the range near the base matters for pruning
         ticks = [base * factor for factor in (1, 1.1, 1.25, 1.5, 2)]
         grid[0].set_yticks(ticks, [f"{tick:.0f}" for tick in ticks], minor=False)
         grid[0].minorticks_off()

@@ -1,4 +1,4 @@
-"""The paper's figure 'pipeline': one row a technique, and in it what the technique changed."""
+"""The paper's figure 'pipeline': one row per technique, with what the technique changed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from html import escape
 from micronet_lm.report.quantities import shown
 
 COLOURS = {"core": "#c8553d", "compression": "#2f6690", "search": "#6b7280"}
-"""The paper's: red for the language model, blue for compression, gray for the search."""
+"""The paper's colours: red for the language model, blue for compression, gray for the search."""
 
 BETTER, WORSE, PLAIN = "#2f855a", "#c53030", "#374151"
 
 KEYS = ("storage", "operations", "validation_perplexity", "seconds")
-"""What a row shows; less is better for all but the time, which is not compared."""
+"""Numbers of a row; less is better, except for the time, which is not compared."""
 
 _TITLES = ("parameters", "operations", "validation", "time")
 _LABEL, _CELL, _ROW = 250, 118, 44
@@ -26,9 +26,9 @@ class Layer:
     kind: str
     """A key of `COLOURS`."""
     values: Mapping[str, float | None]
-    """By the names of `KEYS`."""
+    """Values by the names of `KEYS`."""
     leads: bool = True
-    """Whether the next row is compared with it: a teacher is beside the way, not on it."""
+    """Whether the next row is compared with it; a teacher's is not."""
 
 
 def stack_svg(stacks: Sequence[tuple[str, Sequence[Layer]]]) -> str:
@@ -70,7 +70,7 @@ def _layer(layer: Layer, top: int, width: int, before: Mapping[str, float]) -> l
         old = before.get(key)
         if key != "seconds" and old is not None:
             if shown(key, old) == text:
-                continue  # only what has changed is said
+                continue  # only changed numbers are shown
             fill = BETTER if value < old else WORSE
         parts.append(_text(_right(number), top + 27, text, anchor="end", fill=fill, weight="600"))
     return parts

@@ -1,4 +1,4 @@
-"""A reproduced table as text: for a terminal's columns, and as Markdown."""
+"""A reproduced table as text for a terminal, and as Markdown."""
 
 from micronet_lm.report.quantities import shown
 from micronet_lm.report.reproduction import Cell, Reproduction
@@ -6,7 +6,7 @@ from micronet_lm.report.tables import Column
 
 
 def headings(reproduction: Reproduction) -> list[str]:
-    """One heading a printed, computed and measured number."""
+    """Return one heading per printed, computed and measured number."""
     found = [""]
     for column in reproduction.table.columns:
         found.append(f"{column.title}: paper")
@@ -18,7 +18,7 @@ def headings(reproduction: Reproduction) -> list[str]:
 
 
 def lines(reproduction: Reproduction) -> list[list[str]]:
-    """One line a row, in the order of the headings."""
+    """Return one line per row, in the order of the headings."""
     found = []
     for row in reproduction.table.rows:
         cells = reproduction.cells(row)
@@ -30,7 +30,7 @@ def lines(reproduction: Reproduction) -> list[list[str]]:
 
 
 def markdown(reproduction: Reproduction) -> str:
-    """The table as Markdown, with where it comes from."""
+    """Return the table as Markdown, with its source."""
     table = reproduction.table
     head = headings(reproduction)
     rows = [head, ["---", *["---:"] * (len(head) - 1)], *lines(reproduction)]

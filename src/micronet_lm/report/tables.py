@@ -1,4 +1,4 @@
-"""The paper's tables: what they print, and which recipes make our own numbers."""
+"""The paper's tables: their printed numbers, and the recipes of our own."""
 
 import re
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from typing import Any, Literal
 from micronet_lm.errors import ConfigError, UsageError
 
 SCALES = ("paper", "wikitext-2", "demo")
-"""In the order in which the data file lists recipes."""
+"""Scales in the order in which the data file lists recipes."""
 
 CACHE_FIGURES: dict[str, Literal["tokens", "gaps"]] = {
     "cache-tokens": "tokens",
@@ -26,9 +26,9 @@ class Column:
     key: str
     title: str
     computed: str | None = None
-    """What is counted from the paper's recipe, without training."""
+    """Quantity counted from the paper's recipe, without training."""
     measured: str | None = None
-    """Where our own number is: `stage.key`, or `key` of the row's stage."""
+    """Key of our own number: `stage.key`, or `key` of the row's stage."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,9 +39,9 @@ class Row:
     printed: Mapping[str, str]
     """The paper's text, by column."""
     recipes: Mapping[str, Mapping[str, str]]
-    """Preset by column and scale; a column that is not there has none."""
+    """Preset by column and scale; a missing column has none."""
     stage: str | None = None
-    """The stage that the row is about, where the recipe has more."""
+    """The row's stage, if the recipe has several."""
     kind: str = ""
     """Colour of the pipeline figure."""
     stack: str | None = None
@@ -50,7 +50,7 @@ class Row:
     """Whether the cache figures compare this row's model."""
 
     def recipe(self, column: Column, scale: str) -> str | None:
-        """The preset that a cell's number comes from."""
+        """Return the preset of a cell's number."""
         return self.recipes.get(column.key, {}).get(scale)
 
 
@@ -61,21 +61,21 @@ class Table:
     name: str
     title: str
     source: str
-    """Where in the paper it is."""
+    """Its place in the paper."""
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
 
 
 @cache
 def table_names() -> tuple[str, ...]:
-    """Names of all tables, and of the figure that is one; quick, because --help lists them."""
+    """Return the names of all tables, and of the figure with numbers; quick, for `--help`."""
     return tuple(re.findall(r"^([\w-]+):$", _text(), flags=re.MULTILINE))
 
 
 def load_table(name: str) -> Table:
-    """Give a table by its name."""
+    """Return a table by its name."""
     if name not in table_names():
-        raise UsageError(f"there is no table '{name}'; choose from {', '.join(table_names())}")
+        raise UsageError(f"there is no table '{name}': choose one of {', '.join(table_names())}")
     tree = _data()[name]
     columns = tuple(Column(**entry) for entry in tree["columns"])
     return Table(

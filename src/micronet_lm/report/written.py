@@ -1,4 +1,4 @@
-"""Writes a report: one HTML page, the same as Markdown, and the pictures beside the latter."""
+"""Write a report: one HTML page, and the same as Markdown with its pictures."""
 
 import json
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ def write_report(document: Document, folder: Path) -> None:
 
 
 def report_stage(stages: Mapping[str, Stage], setup: Mapping[str, Any]) -> Stage:
-    """The last stage of a pipeline; `setup` says what it was started with."""
+    """Return the last stage of a pipeline; `setup` is what the pipeline was started with."""
     return Stage(
         name="report",
         folder="report",

@@ -1,4 +1,4 @@
-"""Run folders as everybody sees them: names of files, recipe, inputs, checkpoints; never torch."""
+"""Run folders: names of files, recipe, inputs, checkpoints; never torch."""
 
 from micronet_lm.runs.checkpoint import FORMAT, PREFIX, CheckpointReader, Progress, open_checkpoint
 from micronet_lm.runs.folder import (

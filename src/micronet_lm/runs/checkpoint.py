@@ -1,6 +1,6 @@
 """The one reader of checkpoints: a safetensors file whose header holds the run's progress.
 
-It gives tensors as NumPy arrays or, with `framework="pt"`, as torch's; the caller decides.
+Tensors are NumPy arrays or, with `framework="pt"`, torch tensors.
 """
 
 import json
@@ -18,37 +18,37 @@ FORMAT = "micronet-checkpoint-1"
 """Marks the header of a checkpoint."""
 
 PREFIX = "model."
-"""Leads the names of a model's tensors in a checkpoint."""
+"""Prefix of the names of a model's tensors in a checkpoint."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How far a run is, besides its tensors."""
+    """The progress of a run, besides its tensors."""
 
     step: int = 0
-    """Finished steps."""
+    """Number of finished steps."""
 
     best_loss: float | None = None
     """Smallest validation loss so far."""
 
     best_step: int | None = None
-    """Finished steps when it was reached."""
+    """Number of finished steps at the smallest validation loss."""
 
     pending_loss: float = 0.0
-    """Sum of the losses that no line of the metrics has reported yet."""
+    """Sum of the losses that the metrics have not reported yet."""
 
     pending_steps: int = 0
-    """How many losses that are."""
+    """Number of these losses."""
 
     pending_numbers: Mapping[str, float] = field(default_factory=dict)
-    """Sums of what else the objective reports, over the same steps."""
+    """Sums of the objective's other numbers over the same steps."""
 
     seconds: float = 0.0
-    """Time spent in training, over all sittings."""
+    """Time spent in training, interruptions excluded."""
 
 
 class CheckpointReader:
-    """An open checkpoint: tensors by name, read when they are asked for."""
+    """An open checkpoint: tensors by name, read on request."""
 
     def __init__(self, path: Path, file: Any) -> None:
         self.path, self._file = path, file
@@ -57,7 +57,7 @@ class CheckpointReader:
 
     @property
     def progress(self) -> Progress:
-        """Read the progress from the header; files of another format are refused."""
+        """Progress from the header; a file of another format is refused."""
         metadata: dict[str, Any] = self._file.metadata() or {}
         if metadata.get("format") != FORMAT:
             raise RunError(f"{self.path} is not a checkpoint of this program (format {FORMAT})")
@@ -68,9 +68,9 @@ class CheckpointReader:
         return self._file.get_tensor(name)
 
     def model_tensor(self, name: str) -> Any:
-        """Read a tensor of the model by its name without `PREFIX`; it must be there."""
+        """Read a tensor of the model by its name without `PREFIX`; a missing one is refused."""
         if PREFIX + name not in self.names:
-            raise RunError(f"{self.path} does not fit its recipe: it has no {PREFIX}{name}")
+            raise RunError(f"{self.path} does not match its recipe: it has no {PREFIX}{name}")
         return self._file.get_tensor(PREFIX + name)
 
 
@@ -78,7 +78,7 @@ class CheckpointReader:
 def open_checkpoint(
     path: Path, *, framework: Literal["numpy", "pt"] = "numpy"
 ) -> Iterator[CheckpointReader]:
-    """Open a checkpoint; whatever is wrong with the file becomes one sentence."""
+    """Open a checkpoint; a missing or damaged file is a `RunError`."""
     if not path.is_file():
         raise RunError(f"{path} does not exist; has the run saved a checkpoint yet?")
     try:

@@ -1,4 +1,4 @@
-"""The names of the files in a run's folder, each spelled once."""
+"""Names of the files in a run folder."""
 
 RECIPE = "recipe.yaml"
 """The resolved recipe; a folder without it is not a run."""
@@ -10,28 +10,28 @@ LAST = "last.safetensors"
 """The newest checkpoint, with all that training needs to resume."""
 
 PRECISION = "precision.json"
-"""The number format of its products, chosen when it began."""
+"""The precision of its products, chosen when it began."""
 
 METRICS = "metrics.jsonl"
-"""What it reported, one JSON object per line."""
+"""Its metrics, one JSON object per line."""
 
 TENSORBOARD = "tensorboard"
-"""The same as TensorBoard's events: a folder."""
+"""Folder with the same metrics as TensorBoard events."""
 
 RESULT = "result.json"
-"""How the folder was made, if it was not by training."""
+"""How the folder was made, if not by training."""
 
 SEARCH = "search.json"
-"""Every point that a search for cache parameters visited."""
+"""Every point visited by a cache search."""
 
 PRUNING = "pruning.json"
-"""Which matrices lose how many weights."""
+"""Number of weights pruned from each matrix."""
 
 CORPUS = "corpus"
-"""Names `corpus.json`, which says where the corpus is, and the folder of a corpus of its own."""
+"""Name of `corpus.json`, which has the path of the corpus, and of the folder of its own corpus."""
 
 LABELS = "labels"
-"""Names `labels.json`, which says where a distilled run's soft labels are."""
+"""Name of `labels.json`, which has the path of a distilled run's soft labels."""
 
 PACKED = "model.safetensors"
 """The packed model, in the folder of a pipeline's stage `packed`."""

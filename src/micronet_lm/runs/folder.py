@@ -1,4 +1,4 @@
-"""What a run's folder says of itself in small files: its recipe and what it was made from."""
+"""The small files of a run folder: its recipe and its inputs."""
 
 import json
 import os
@@ -12,22 +12,22 @@ from micronet_lm.errors import ConfigError, RunError
 from micronet_lm.runs.files import BEST, CORPUS, LAST, RECIPE
 
 Which = Literal["best", "last"]
-"""Names one of a run's checkpoints."""
+"""Name of one of a run's checkpoints."""
 
 
 def is_run(path: Path) -> bool:
-    """Return whether a folder is that of a run."""
+    """Return whether a folder is a run folder."""
     return (path / RECIPE).is_file()
 
 
 def check_run(path: Path) -> None:
-    """Refuse a folder that is not that of a run."""
+    """Refuse a folder that is not a run folder."""
     if not is_run(path):
         raise RunError(f"{path} is not a run: it has no {RECIPE} ('micronet train' makes one)")
 
 
 def checkpoint_file(path: Path, which: Which) -> Path:
-    """Return the path of a run's checkpoint, which must be there."""
+    """Return the path of a run's checkpoint; a missing one is refused."""
     file = path / (BEST if which == "best" else LAST)
     if not file.is_file():
         saved = which == "best" and (path / LAST).is_file()

@@ -64,9 +64,7 @@ def choose(
     if not 0 <= u < 1:
         raise InferenceError(f"u must be in [0, 1), got {u}")
     behind = log_probabilities.astype(np.float64) - log_probabilities.max()
-    with np.errstate(
-        over="ignore"
-    ):  # a tiny temperature gives all but the likeliest words the weight 0
+    with np.errstate(over="ignore"):  # a tiny temperature gives unlikely words the weight 0
         weights = np.exp(behind / temperature)
     remaining = np.arange(len(weights))
     if top_k:

@@ -24,7 +24,7 @@ from micronet_lm.runs import FORMAT, PREFIX, Progress, open_checkpoint
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """What a file holds: tensors by dotted name, and the progress."""
+    """The contents of a checkpoint: tensors by dotted name, and the progress."""
 
     tensors: dict[str, Tensor]
     progress: Progress = field(default_factory=Progress)
@@ -42,7 +42,7 @@ def part_of(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 def write_checkpoint(path: Path, tensors: Mapping[str, Tensor], progress: Progress) -> None:
     """Write a checkpoint under a temporary name, then rename it."""
-    # JSON keeps doubles exactly, so the progress survives to the bit as well.
+    # JSON keeps doubles exactly, so the progress is restored bit-exactly as well.
     metadata = {"format": FORMAT, "progress": json.dumps(vars(progress))}
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     try:
@@ -50,8 +50,8 @@ def write_checkpoint(path: Path, tensors: Mapping[str, Tensor], progress: Progre
             save_file(plain, temporary, metadata=metadata)
     except (OSError, SafetensorError) as error:
         raise RunError(
-            f"{path} cannot be written ({error}): see to the space on the disk and to the folder's "
-            "permissions; what was saved before is still there, and the run goes on from it"
+            f"{path} cannot be written ({error}): check free disk space and the folder's "
+            "permissions; the run resumes from its last saved checkpoint"
         ) from error
 
 
@@ -69,12 +69,12 @@ def model_tensors(module: nn.Module) -> dict[str, Tensor]:
 
 
 def result_tensors(model: LanguageModel) -> dict[str, Tensor]:
-    """Return what a finished model consists of, under `model.…`: integers where it has integers."""
+    """Return the tensors of a finished model under `model.…`, quantized ones as integers."""
     return {f"{PREFIX}{name}": tensor for name, tensor in stored_tensors(model).items()}
 
 
 def load_model(model: LanguageModel, checkpoint: Checkpoint, origin: Path) -> None:
-    """Put a checkpoint's weights into a model of the same shape."""
+    """Load a checkpoint's weights into a model of the same shape."""
     state = checkpoint.part("model")
     state = state_of_stored(model, state) if is_stored(state) else module_names(state)
     try:

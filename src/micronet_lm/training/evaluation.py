@@ -1,7 +1,7 @@
-"""Perplexity by the contract: every token after the first is predicted once, in order.
+"""Perplexity of the torch model: every token after the first is predicted once, in order.
 
-The text is one stream. Chunks carry the state and the cache over, so their size changes nothing but
-the speed.
+The text is one stream. Chunks pass on the state and the cache, so their size changes only the
+speed.
 """
 
 import math
@@ -32,13 +32,13 @@ __all__ = [
 ]
 
 CHUNK = 4032
-"""Tokens that are computed at once by default."""
+"""Default number of tokens computed at once."""
 
 
 def hidden_states(
     model: LanguageModel, ids: NDArray[np.unsignedinteger], *, chunk: int = CHUNK
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Walk along a text; yield hidden states (N, D) and the words (N) that follow them."""
+    """Read a text in chunks; yield hidden states (N, D) and the words (N) that follow them."""
     check_ids(ids, model.config)
     device = next(model.parameters()).device
     training = model.training
@@ -111,12 +111,12 @@ def evaluate(
 
 
 def check_ids(ids: NDArray[np.unsignedinteger], config: ModelConfig) -> None:
-    """Refuse a text that has nothing to predict, or words that the model does not know."""
+    """Refuse a text without tokens to predict, or with words outside the vocabulary."""
     if len(ids) < 2:
-        raise CorpusError(f"a text of {len(ids)} tokens has nothing to predict; it needs 2 or more")
+        raise CorpusError(f"a text of {len(ids)} tokens has nothing to predict: it needs 2 or more")
     largest = int(ids.max())
     if largest >= config.bounds[-1]:
         raise CorpusError(
-            f"word {largest} is out of range for a vocabulary of {config.bounds[-1]:,}; "
-            "the corpus is damaged or not the model's: build it again"
+            f"word {largest} is out of range for a vocabulary of {config.bounds[-1]:,}: "
+            "give the model's own corpus, or build it again if it is damaged"
         )

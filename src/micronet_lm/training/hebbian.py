@@ -1,4 +1,4 @@
-"""The Hebbian update as a part of training: its counters, its reports, all processes alike."""
+"""The Hebbian update as a plug-in of training, equal in all processes."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ from micronet_lm.training.processes import Processes
 
 
 class Hebbian(Plugin):
-    """Moves the output rows of the words just seen after each optimizer step."""
+    """Update of the output rows of the words just seen, after each optimizer step."""
 
     name = "hebbian"
 
@@ -22,7 +22,7 @@ class Hebbian(Plugin):
         self._moved = 0
 
     def prepare(self, model: LanguageModel, processes: Processes) -> None:
-        """Begin to count: no word has been seen."""
+        """Set all counters to zero."""
         self._processes = processes
         words = model.config.bounds[-1]
         self._seen = torch.zeros(words, dtype=torch.int32, device=processes.device)
@@ -30,8 +30,8 @@ class Hebbian(Plugin):
     def after_step(self, model: LanguageModel, hidden: Tensor, batch: Batch) -> None:
         """Move the rows of the whole batch's targets.
 
-        Every process takes everybody's activations and does the same sums in the same order, so
-        that all weights and counters stay equal to the bit, and equal to those of one process.
+        Every process gathers the hidden states of all and does the same sums in the same order, so
+        that weights and counters stay bit-exactly equal, also to those of a single process.
         """
         states = self._processes.gather(hidden.float().flatten(0, 1))
         words = self._processes.gather(batch.targets.flatten())
@@ -40,7 +40,7 @@ class Hebbian(Plugin):
         )
 
     def numbers(self) -> dict[str, float]:
-        """Report how many rows moved in the last step."""
+        """Return the number of rows moved in the last step."""
         return {"hebbian_rows": float(self._moved)}
 
     def tensors(self) -> dict[str, Tensor]:
@@ -48,5 +48,5 @@ class Hebbian(Plugin):
         return {"seen": self._seen}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take the counters back."""
+        """Load the counters."""
         self._seen = tensors["seen"].to(self._processes.device)

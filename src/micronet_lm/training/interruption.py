@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end a run after the step in hand, not in the middle of it."""
+"""Ctrl-C and SIGTERM end a run after the current step."""
 
 import signal
 import sys
@@ -11,24 +11,28 @@ from micronet_lm.machine import leads
 
 
 class Interruption:
-    """Whether somebody asked to stop."""
+    """Request to stop."""
 
     def __init__(self) -> None:
         self.requested = False
 
     def _request(self, number: int, frame: FrameType | None) -> None:
-        if self.requested:  # asked twice: do not make the user wait for the step
+        if self.requested:  # the second request stops at once
             raise KeyboardInterrupt
         self.requested = True
         if leads():
-            sys.stderr.write("\nStopping after this step; once more to stop at once, unsaved.\n")
+            sys.stderr.write(
+                "\nStopping after this step; press again to stop at once without saving.\n"
+            )
 
 
 @contextmanager
 def deferred_interruption() -> Iterator[Interruption]:
     """Turn the first SIGINT or SIGTERM into a request that the loop reads."""
     interruption = Interruption()
-    if threading.current_thread() is not threading.main_thread():  # signals are not for us
+    if (
+        threading.current_thread() is not threading.main_thread()
+    ):  # only the main thread gets signals
         yield interruption
         return
     numbers = (signal.SIGINT, signal.SIGTERM)

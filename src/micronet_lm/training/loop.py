@@ -32,19 +32,19 @@ class Outcome:
     """How a call of `train` ended."""
 
     finished: bool
-    """False when somebody interrupted it."""
+    """Whether the last step was reached; False after an interruption."""
 
     step: int
-    """Finished steps."""
+    """Number of finished steps."""
 
     best_loss: float
-    """Smallest validation loss; infinite when nothing was evaluated yet."""
+    """Smallest validation loss; infinite before the first evaluation."""
 
     best_step: int | None
-    """Finished steps when it was reached."""
+    """Number of finished steps at the smallest validation loss."""
 
     seconds: float
-    """Time spent in training steps, over all sittings."""
+    """Time spent in training steps, interruptions excluded."""
 
 
 def train(
@@ -60,15 +60,14 @@ def train(
     amend: bool = False,
     quiet: bool = False,
 ) -> Outcome:
-    """Train in `run`'s folder, from its last checkpoint if there is one, until the last step.
+    """Train in `run`'s folder until the last step; resume from its last checkpoint if it has one.
 
-    `recipe.model.vocabulary` must be the corpus's. The recipe says whether there is a cache and a
-    Hebbian update; what else is to act comes with `plugins`. A new run begins with `model`, or
-    with fresh weights, and with what is `inherited` from the plug-ins of the model's own run. It
-    remembers what it is made of: a folder that holds a run with another recipe, corpus or other
-    of the `inputs` is refused; with `amend`, those keys of `train` that a run can change on its
-    way may differ. Ctrl-C saves and returns an unfinished outcome. Under `torchrun` every process
-    calls this and gets the same outcome.
+    `recipe.model.vocabulary` must be the corpus's. The recipe switches on the cache and the Hebbian
+    update; other techniques are `plugins`. A new run begins with `model`, or with fresh weights,
+    and with the tensors `inherited` from the plug-ins of the model's own run. A folder of a run
+    with another recipe, corpus or other `inputs` is refused; with `amend`, those keys of `train`
+    that may change during a run may differ. Ctrl-C saves and returns an unfinished outcome. Under
+    `torchrun` every process calls this and gets the same outcome.
     """
     check_handled(recipe, objective, plugins)
     make_deterministic()
@@ -80,7 +79,7 @@ def train(
     ):
         if processes.leads:
             run.check(recipe, corpus, inputs, amend=amend)
-        # What the recipe asks for acts first: masks, for one, must hold after everything else.
+        # The recipe's own plug-ins act first: masks, for example, must be applied last.
         hebbian = [Hebbian(recipe.hebbian)] if recipe.hebbian else []
         every = [*hebbian, *plugins]
         products = agree_on_products(
@@ -92,7 +91,7 @@ def train(
         trainer = Trainer(
             *(run, recipe, corpus, processes, objective, every, model, inherited), products=products
         )
-        if processes.leads:  # only now: what cannot begin leaves no trace
+        if processes.leads:  # only now, so that a run that cannot begin leaves no files
             run.begin(recipe, corpus, inputs, products)
         with (
             Metrics(run.path, step=trainer.progress.step, silent=not processes.leads) as metrics,
@@ -100,7 +99,7 @@ def train(
         ):
             step, config = trainer.progress.step, recipe.train
             line.say(
-                f"{run.path}: {f'going on after step {step:,}' if step else 'beginning'}; "
+                f"{run.path}: {f'resuming after step {step:,}' if step else 'starting'}; "
                 f"{config.steps:,} steps of {config.batch * config.window:,} tokens, "
                 f"{corpus.tokens('train'):,} tokens in the training split"
             )
@@ -108,7 +107,7 @@ def train(
             metrics.note("machine", step, {**products.as_json(), **_machine(processes)})
             finished = _steps(trainer, config, metrics, line, processes, interruption)
         progress = trainer.progress
-        del trainer  # with what it exchanges gradients through, before the processes part
+        del trainer  # frees the gradient exchange before the process group ends
     return Outcome(
         finished=finished,
         step=progress.step,
@@ -126,7 +125,7 @@ def _steps(
     processes: Processes,
     interruption: Interruption,
 ) -> bool:
-    """Do all steps that are left; return False when somebody asked to stop before the last."""
+    """Do all remaining steps; return False when interrupted before the last."""
     while trainer.progress.step < config.steps:
         values = trainer.step()
         step = trainer.progress.step
@@ -140,21 +139,21 @@ def _steps(
         evaluated = last or step % config.evaluate_every == 0
         if evaluated:
             _evaluate(trainer, metrics, line)
-        # All processes must leave after the same step, whichever of them was asked to.
+        # All processes must stop after the same step, whichever of them got the signal.
         (asked,) = processes.mean([float(interruption.requested)])
-        # What was the best model and what is the last one must belong to the same run of things.
+        # The best and the last checkpoint must belong to the same sequence of steps.
         if evaluated or asked > 0 or step % config.save_every == 0:
             trainer.save()
         if asked > 0 and not last:
             return False
-    if trainer.progress.best_step is None:  # it was stopped before, and there were no more steps
+    if trainer.progress.best_step is None:  # stopped before the evaluation, with no steps left
         _evaluate(trainer, metrics, line)
         trainer.save()
     return True
 
 
 def _machine(processes: Processes) -> dict[str, Any]:
-    """What a run's speed and last bits depend on besides its recipe."""
+    """Return what a run's speed and last bits depend on besides its recipe."""
     return {
         "processor": processor_name(),
         "torch": torch.__version__,
@@ -164,7 +163,7 @@ def _machine(processes: Processes) -> dict[str, Any]:
 
 
 def _of_next_word(values: Mapping[str, float]) -> float:
-    """The loss that perplexity is told of: an objective may minimize something else."""
+    """Return the loss that gives the perplexity; an objective may minimize another."""
     return values.get("hard_loss", values["loss"])
 
 
@@ -178,8 +177,8 @@ def _evaluate(trainer: Trainer, metrics: Metrics, line: ProgressLine) -> None:
 
 
 def make_deterministic() -> None:
-    """Make torch's results repeatable to the bit on the same machine."""
+    """Make torch's results bit-exactly repeatable on the same machine."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True)
-    # Filling fresh memory would cost a pass over it; nothing here reads what was not written.
+    # Filling fresh memory would cost a pass over it; no code here reads uninitialized memory.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]

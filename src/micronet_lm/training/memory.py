@@ -1,18 +1,18 @@
-"""Keep freed memory in the process: every step needs the same again."""
+"""Keep freed memory in the process, because every step needs the same amount again."""
 
 import ctypes
 import sys
 
 _MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1  # glibc's numbers for mallopt
-_LARGEST = 32 << 20  # glibc takes no higher threshold
+_LARGEST = 32 << 20  # glibc's largest threshold
 
 
 def keep_freed_memory() -> None:
-    """Tell the C library not to hand freed tensors back to the system.
+    """Make the C library keep the memory of freed tensors.
 
-    By default glibc returns them at once, and the next step pays for fresh pages: some 50,000
-    page faults a step of `paper/student` at batch 4, 6 % of its time. Elsewhere than on Linux
-    with glibc this does nothing.
+    By default glibc returns it to the system, and the next step needs fresh pages: some 50,000 page
+    faults per step of `paper/student` at batch 4, 6 % of its time. Without glibc this does
+    nothing.
     """
     if sys.platform != "linux":
         return

@@ -1,4 +1,4 @@
-"""What a run reports to programs: JSON lines, and TensorBoard's curves."""
+"""A run's metrics: JSON lines and TensorBoard events."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from micronet_lm.runs.files import METRICS, TENSORBOARD
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """Read all complete lines of a metrics file; a killed run may have left half a line."""
+    """Read all complete lines of a metrics file; a killed run may leave half a line."""
     if not path.is_file():
         return []
     try:
@@ -19,17 +19,17 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
         if not all(isinstance(line, dict) and isinstance(line["step"], int) for line in metrics):
             raise ValueError("a line has no step")
     except (ValueError, KeyError) as error:
-        raise RunError(f"{path} is damaged ({error}); move it away to go on without it") from None
+        raise RunError(f"{path} is damaged ({error}): move it away to resume without it") from None
     return metrics
 
 
 class Metrics:
-    """Writes a run's numbers as they come."""
+    """Writer of a run's metrics."""
 
     def __init__(self, folder: Path, *, step: int, silent: bool = False) -> None:
-        """Go on after `step` finished steps: what is reported of later ones never happened.
+        """Continue after `step` finished steps; lines of later steps are removed.
 
-        A `silent` one writes nothing: all processes but the leader have such.
+        A `silent` one writes nothing, for all processes but the leader.
         """
         self._silent = silent
         if silent:
@@ -38,13 +38,13 @@ class Metrics:
         self._kept = kept = [line for line in read_metrics(path) if line["step"] <= step]
         write_text(path, "".join(json.dumps(line) + "\n" for line in kept))
         self._file = path.open("a", encoding="utf-8")
-        # Imported here because it takes a second that only training should pay.
+        # Imported here because it takes a second that only training needs.
         from torch.utils.tensorboard.writer import SummaryWriter
 
         self._board = SummaryWriter(folder / TENSORBOARD, purge_step=step + 1)
 
     def note(self, kind: str, step: int, facts: dict[str, Any]) -> None:
-        """Add one line of facts, unless the last one of its kind says the same."""
+        """Add one line of facts, unless it equals the last one of its kind."""
         if self._silent:
             return
         before = [line for line in self._kept if line["kind"] == kind]

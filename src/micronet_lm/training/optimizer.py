@@ -13,8 +13,8 @@ from micronet_lm.config import TrainConfig
 class Optimizer:
     """AdamW over a model's parameters, with the gradient clipped before each step.
 
-    It calls torch's fused kernel by its function: the first object of a class of `torch.optim`
-    imports torch's compiler, which takes longer than training something small.
+    It calls torch's fused kernel directly: creating the first `torch.optim` object imports torch's
+    compiler, which takes longer than training a small model.
     """
 
     def __init__(self, model: nn.Module, config: TrainConfig) -> None:
@@ -28,9 +28,9 @@ class Optimizer:
         self._state: dict[nn.Parameter, dict[str, Tensor]] = {}
 
     def step(self, learning_rate: float) -> float:
-        """Clip, move the weights, forget the gradients; return the gradient's norm before.
+        """Clip and apply the gradients, then clear them; return their norm before clipping.
 
-        When the norm is not finite the weights stay as they are.
+        If the norm is not finite, the weights stay unchanged.
         """
         limit = self._config.clip or float("inf")
         norm = float(nn.utils.clip_grad_norm_(list(self._names), limit))
@@ -82,7 +82,7 @@ class Optimizer:
         }
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take back what `tensors` gave."""
+        """Load the tensors that `tensors` returned."""
         for full, value in tensors.items():
             kind, _, name = full.partition(".")
             parameter = next(p for p, n in self._names.items() if n == name)

@@ -1,4 +1,4 @@
-"""What a technique may add to the one training loop: another loss, or an act after each step."""
+"""The two ways for a technique to join the training loop: an objective, or a plug-in."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from micronet_lm.training.processes import Processes
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """Some of a step's sequences: one process's, or a part of them."""
+    """Some of a step's sequences: those of one process, or a part of them."""
 
     inputs: Tensor
     """(B, T) words to read."""
@@ -23,30 +23,30 @@ class Batch:
     """(B, T) words to predict."""
 
     starts: Tensor
-    """(B) places of the first input in the training split."""
+    """(B) positions of the first inputs in the training split."""
 
     step: int
     """Number of the step, counted from 0."""
 
     fresh: bool
-    """Whether the sequences do not continue those of the step before."""
+    """Whether the sequences start anew instead of continuing those of the previous step."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Loss:
-    """What an objective makes of a batch: means over its tokens."""
+    """An objective's result for a batch: means over its tokens."""
 
     total: Tensor
-    """What is minimized."""
+    """The loss that is minimized."""
 
     hard: Tensor | None = None
-    """Cross-entropy of the next word, where `total` is something else: perplexity comes from it."""
+    """Cross-entropy of the next word, for the perplexity, if `total` is another loss."""
 
     numbers: Mapping[str, float | Tensor] = field(default_factory=dict)
-    """What the metrics should report beside, as means over the steps of a line."""
+    """Further numbers for the metrics, as means over the steps of a line."""
 
     def reported(self) -> dict[str, float]:
-        """Return all numbers by the names that they have in the metrics."""
+        """Return all numbers by their names in the metrics."""
         hard = {} if self.hard is None else {"hard_loss": self.hard}
         every = {"loss": self.total, **hard, **self.numbers}
         return {
@@ -63,25 +63,25 @@ class Objective(Protocol):
     ) -> Loss:
         """Return the loss of hidden states (B, T, D).
 
-        `memory` is what the model's cache remembers of the sequences from before this batch.
+        `memory` is the contents of the model's cache before this batch.
         """
 
 
 def next_word_loss(
     model: LanguageModel, hidden: Tensor, batch: Batch, memory: Memory | None
 ) -> Loss:
-    """Cross-entropy of the next word: −mean log P(x_n | x_1 … x_{n−1})."""
+    """Return the cross-entropy of the next word: −mean log P(x_n | x_1 … x_{n−1})."""
     return Loss(total=-model.log_probability(hidden, batch.targets, memory).mean())
 
 
 class Plugin:
-    """A technique that acts on the model while it is trained. Every method may be left out."""
+    """A technique that acts on the model during training. Every method is optional."""
 
     name = "plugin"
-    """Names the plug-in's tensors in checkpoints."""
+    """Prefix of the plug-in's tensors in checkpoints."""
 
     handles: frozenset[str] = frozenset()
-    """Sections of a recipe that it carries out; an objective may have the same attribute."""
+    """Sections of a recipe that it implements; an objective may have the same attribute."""
 
     def prepare(self, model: LanguageModel, processes: Processes) -> None:
         """Act on the new model; parameters added to it here are trained and saved with it."""
@@ -89,26 +89,26 @@ class Plugin:
     def after_step(self, model: LanguageModel, hidden: Tensor, batch: Batch) -> None:
         """Act once after each optimizer step, on this process's whole share of the batch.
 
-        `hidden` (B, T, D) and `batch` are what the step's loss was computed from.
+        The step's loss was computed from `hidden` (B, T, D) and `batch`.
         """
 
     def settled(self, step: int) -> bool:
-        """Whether the model after `step` steps is of the kind that the run is to give.
+        """Return whether the model after `step` steps may be chosen as the best.
 
-        The best model is chosen among such only.
+        A pruned model, for example, may not before it reaches its sparsity.
         """
         return True
 
     def numbers(self) -> dict[str, float]:
-        """Return what the metrics should report beside the loss."""
+        """Return further numbers for the metrics."""
         return {}
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return what a checkpoint must hold for the technique to go on exactly."""
+        """Return the tensors that a checkpoint needs to resume the technique bit-exactly."""
         return {}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take back what `tensors` gave."""
+        """Load the tensors that `tensors` returned."""
 
 
 NEEDS = {
@@ -121,7 +121,7 @@ NEEDS = {
         "RUN --out DIR"
     ),
 }
-"""Sections of a recipe that plain training does not carry out, and what each needs."""
+"""Sections of a recipe that plain training does not implement, and what each needs."""
 
 
 def check_handled(recipe: Recipe, objective: Objective, plugins: Sequence[Plugin]) -> None:

@@ -1,4 +1,4 @@
-"""What stands between a recipe and its training: the corpus, and what the corpus tells."""
+"""Prepare a recipe for training: its corpus, and the keys that depend on the corpus."""
 
 import time
 from pathlib import Path
@@ -10,12 +10,12 @@ from micronet_lm.machine import leads
 
 
 def is_built(place: Path) -> bool:
-    """Whether a folder holds a whole corpus: its manifest is written last."""
+    """Return whether a folder has a complete corpus, whose manifest is written last."""
     return (place / "manifest.json").is_file()
 
 
 def make_corpus(config: CorpusConfig, place: Path, from_path: Path | None = None) -> Corpus:
-    """Build the corpus that a recipe asks for; `from_path` is where WikiText already lies."""
+    """Build the corpus of a recipe; `from_path` is the path of a downloaded WikiText."""
     return build_corpus(
         config.source,
         place,
@@ -36,25 +36,25 @@ def prepared_corpus(config: CorpusConfig, place: Path, from_path: Path | None = 
 
 
 def open_corpus(config: CorpusConfig, place: Path) -> Corpus:
-    """Open a built corpus, and refuse one that is not what the recipe asks for."""
+    """Open a built corpus; refuse one with other settings than the recipe's."""
     corpus = Corpus.open(place)
     there = corpus.manifest
     for key, wanted in config.model_dump(exclude_none=True).items():
         if wanted != getattr(there, key):
             raise RunError(
-                f"{place} was built with {key} {getattr(there, key)}, not {wanted}; "
-                "remove that folder, choose another --out, or name a corpus with --corpus"
+                f"{place} was built with {key} {getattr(there, key)}, not {wanted}: "
+                "remove that folder, choose another --out, or give a corpus with --corpus"
             )
     return corpus
 
 
 def completed(recipe: Recipe, corpus: Corpus) -> Recipe:
-    """Fill in what the corpus tells: its own making, and the size of its vocabulary."""
+    """Return the recipe with the corpus's settings and the size of its vocabulary."""
     size, wanted = len(corpus.vocabulary), recipe.model.vocabulary
     if wanted is not None and wanted != size:
         raise ConfigError(
-            f"model.vocabulary is {wanted:,} but {corpus.path} has {size:,} words; "
-            "leave model.vocabulary out, or train on the corpus that the recipe is made for"
+            f"model.vocabulary is {wanted:,} but {corpus.path} has {size:,} words: "
+            "leave out model.vocabulary, or give the corpus that the recipe is made for"
         )
     manifest = corpus.manifest
     facts = {f"corpus.{key}": getattr(manifest, key) for key in recipe.corpus.model_dump()}

@@ -1,4 +1,4 @@
-"""One process or several under `torchrun`: who this process is, and how all of them agree."""
+"""One process or several under `torchrun`: the rank of this one, and communication."""
 
 import os
 from collections.abc import Iterator
@@ -14,20 +14,20 @@ from micronet_lm.errors import RunError
 
 @dataclass(frozen=True, kw_only=True)
 class Processes:
-    """This process among all that train together."""
+    """This process among those that train together."""
 
     rank: int
     """Number of this process, from 0."""
 
     count: int
-    """How many processes there are."""
+    """Number of processes."""
 
     device: torch.device
-    """Where this process computes."""
+    """Device of this process."""
 
     @property
     def leads(self) -> bool:
-        """Whether this process writes files and talks to the user."""
+        """Whether this process writes files and messages."""
         return self.rank == 0
 
     def mean(self, values: list[float]) -> list[float]:
@@ -39,7 +39,7 @@ class Processes:
         return [float(value) / self.count for value in tensor]
 
     def gather(self, tensor: Tensor) -> Tensor:
-        """Concatenate everybody's (B, …) tensors in the order of the ranks."""
+        """Concatenate the (B, …) tensors of all processes in the order of the ranks."""
         if self.count == 1:
             return tensor
         parts = [torch.empty_like(tensor) for _ in range(self.count)]
@@ -47,7 +47,7 @@ class Processes:
         return torch.cat(parts)
 
     def share(self, value: float) -> float:
-        """Give every process the leader's number."""
+        """Return the leader's number in every process."""
         if self.count == 1:
             return value
         tensor = torch.tensor(value, dtype=torch.float64, device=self.device)
@@ -57,7 +57,7 @@ class Processes:
 
 @contextmanager
 def joined_processes() -> Iterator[Processes]:
-    """Join the group that `torchrun` describes in the environment, or be alone."""
+    """Join the group that `torchrun` describes in the environment, or use one process."""
     count = int(os.environ.get("WORLD_SIZE", "1"))
     local = int(os.environ.get("LOCAL_RANK", "0"))
     gpu = torch.cuda.is_available()
@@ -70,10 +70,12 @@ def joined_processes() -> Iterator[Processes]:
     dist.init_process_group("nccl" if gpu else "gloo")
     try:
         yield Processes(rank=dist.get_rank(), count=count, device=device)
-        dist.barrier()  # nobody leaves while another still talks to it
+        dist.barrier()  # no process may leave while another still communicates with it
     except RuntimeError as error:
         if dist.get_rank() > 0 and "onnection" in str(error):
-            raise RunError("another process stopped, and this one with it") from error
+            raise RunError(
+                "another process failed, so this one stopped: see its message"
+            ) from error
         raise
     finally:
         dist.destroy_process_group()

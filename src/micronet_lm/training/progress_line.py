@@ -1,4 +1,4 @@
-"""What long work reports to people: one line with numbers, the speed and the time left."""
+"""The progress line of long work: numbers, the speed and the time left."""
 
 import math
 import sys
@@ -9,7 +9,7 @@ from micronet_lm.training.evaluation import perplexity
 
 
 class ProgressLine:
-    """One line on standard error: rewritten on a terminal, added now and then elsewhere."""
+    """One line on standard error: rewritten on a terminal, repeated at intervals elsewhere."""
 
     def __init__(self, total: int, *, quiet: bool = False, out: TextIO | None = None) -> None:
         self._out = out or sys.stderr
@@ -25,7 +25,7 @@ class ProgressLine:
         self.report(step, f"{text}  {tokens_per_second:,.0f} tokens/s", what="step")
 
     def report(self, done: int, text: str, *, what: str) -> None:
-        """Report how much is done, with what there is to say about it."""
+        """Report the amount done, with a text."""
         now = time.monotonic()
         if self._begin is None:
             self._begin = (now, done)
@@ -40,7 +40,7 @@ class ProgressLine:
         self._out.flush()
 
     def say(self, text: str) -> None:
-        """Write a line that stays."""
+        """Write a permanent line."""
         if not self._quiet:
             self._out.write(f"\r\x1b[2K{text}\n" if self._live else text + "\n")
             self._out.flush()
@@ -49,7 +49,7 @@ class ProgressLine:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Leave the last line standing, so that what is said next begins a new one."""
+        """Keep the last line and begin a new one."""
         if self._live and not self._quiet and self._begin is not None:
             self._out.write("\n")
             self._out.flush()

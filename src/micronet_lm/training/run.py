@@ -1,4 +1,4 @@
-"""A run's folder: its recipe, its corpus, its metrics and its checkpoints."""
+"""A run folder: its recipe, its corpus, its metrics and its checkpoints."""
 
 import json
 import os
@@ -26,18 +26,18 @@ from micronet_lm.training.precision import Products
 from micronet_lm.training.schemes import build_model
 
 FIXED = {"train.batch", "train.window", "train.sampling", "train.seed"}
-"""Keys of `train` that a run keeps from its first step on: they say which text comes when."""
+"""Keys of `train` that a run cannot change, because they decide the order of the text."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Input:
-    """Something beside the corpus that a run is made of, such as a teacher's soft labels."""
+    """An input of a run besides the corpus, such as a teacher's soft labels."""
 
     path: Path
-    """Where it is."""
+    """Its path."""
 
     fingerprint: str
-    """What it is, wherever it is."""
+    """Hash of its contents."""
 
 
 class Run:
@@ -48,7 +48,7 @@ class Run:
 
     @property
     def last(self) -> Path:
-        """The newest checkpoint, with all that training needs to go on."""
+        """The newest checkpoint, with all that training needs to resume."""
         return self.path / LAST
 
     @property
@@ -63,34 +63,34 @@ class Run:
 
     @property
     def result_file(self) -> Path:
-        """How this folder was made, if it was not by training."""
+        """How this folder was made, if not by training."""
         return self.path / RESULT
 
     @property
     def precision_file(self) -> Path:
-        """The number format of its products, as it was chosen when the run began."""
+        """The precision of its products, chosen when the run began."""
         return self.path / PRECISION
 
     @classmethod
     def open(cls, path: Path) -> "Run":
-        """Open a folder that a training run has begun."""
+        """Open a run folder; refuse any other."""
         check_run(path)
         return cls(path)
 
     def check_folder(self) -> None:
-        """Refuse a place where there can be no folder, before any work is done for it."""
+        """Refuse a path where no folder can be created, before any work."""
         for place in (self.path, *self.path.parents):
             if place.exists():
                 if not place.is_dir():
-                    raise RunError(f"{place} is a file, not a folder; choose another --out")
+                    raise RunError(f"{place} is a file, not a folder: choose another --out")
                 return
 
     def check_trainable(self) -> None:
-        """Refuse to train what a verb made without training."""
+        """Refuse to train a result that was made without training."""
         if self.result_file.is_file():
             raise RunError(
-                f"{self.path} is a result that is not trained further; train the run that it was "
-                "made from, or choose another --out"
+                f"{self.path} is a result, which cannot be trained further: train the run that it "
+                "was made from, or choose another --out"
             )
 
     def check(
@@ -101,9 +101,9 @@ class Run:
         *,
         amend: bool = False,
     ) -> None:
-        """Refuse to go on with a run that was begun with another recipe, corpus or other input.
+        """Refuse to resume a run that was started with another recipe, corpus or other input.
 
-        With `amend`, what a run can change on its way is left out of the comparison.
+        With `amend`, keys that may change during a run are not compared.
         """
         self.check_folder()
         self.check_trainable()
@@ -113,13 +113,13 @@ class Run:
             key
             for key in changed_keys(self.recipe(), recipe)
             if not (amend and key.startswith("train.") and key not in FIXED)
-            # `auto` is whatever the run was begun with.
+            # `auto` means the precision that the run was started with.
             and not (key == "train.precision" and recipe.train.precision == "auto")
         ]
         if changed:
             raise RunError(
-                f"{self.path} holds a run with another {', '.join(changed)}; choose another --out, "
-                f"or go on with it as it is: {resume_command(self.path, self.recipe())}"
+                f"{self.path} holds a run with another {', '.join(changed)}: choose another --out, "
+                f"or resume it unchanged: {resume_command(self.path, self.recipe())}"
             )
         self.corpus(corpus.path)
         for name, given in (inputs or {}).items():
@@ -127,20 +127,20 @@ class Run:
             if given.fingerprint != own.fingerprint:
                 raise RunError(
                     f"{given.path} are not the {name} of this run (fingerprint "
-                    f"{given.fingerprint[:12]}, the run's is {own.fingerprint[:12]}); name the "
+                    f"{given.fingerprint[:12]}, the run's is {own.fingerprint[:12]}): give the "
                     f"right ones with --{name}, or choose another --out"
                 )
 
     def products(self) -> Products | None:
-        """Read what its products are computed in; nothing where no training has begun."""
+        """Read the precision of its products; None before training has begun."""
         if not self.precision_file.is_file():
             return None
         try:
             return Products.from_json(json.loads(self.precision_file.read_text(encoding="utf-8")))
         except (ValueError, AttributeError) as error:
             raise RunError(
-                f"{self.precision_file} is damaged ({error}); remove it to choose the precision "
-                "anew"
+                f"{self.precision_file} is damaged ({error}): remove it to choose the precision "
+                "again"
             ) from None
 
     def begin(
@@ -150,7 +150,7 @@ class Run:
         inputs: Mapping[str, Input] | None = None,
         products: Products | None = None,
     ) -> None:
-        """Write down what this run is made of, before its first step."""
+        """Record the run's recipe and inputs, before its first step."""
         if products is not None:
             write_text(self.precision_file, json.dumps(products.as_json(), indent=2) + "\n")
         own = Input(path=corpus.path, fingerprint=corpus.fingerprint)
@@ -161,16 +161,16 @@ class Run:
         write_text(self.recipe_file, dump_recipe(recipe))
 
     def check_place(self, source: "Run") -> None:
-        """Refuse to put a result of `source` over it, or over anything that is no result."""
+        """Refuse to overwrite `source`, or anything that is not a result."""
         self.check_folder()
         if self.path.resolve() == source.path.resolve():
-            raise RunError(f"{self.path} is what is worked on; choose another --out")
+            raise RunError(f"{self.path} is the run itself: choose another --out")
         if self.recipe_file.is_file() and not self.result_file.is_file():
-            raise RunError(f"{self.path} holds a run that was trained; choose another --out")
+            raise RunError(f"{self.path} holds a trained run: choose another --out")
         held = self.path.is_dir() and any(self.path.iterdir())
         if held and not self.result_file.is_file():
             raise RunError(
-                f"{self.path} is there and no result of an earlier call; choose another --out"
+                f"{self.path} exists and is not a result of an earlier call: choose another --out"
             )
 
     def write_result(
@@ -181,9 +181,9 @@ class Run:
         model: LanguageModel,
         progress: Progress,
     ) -> None:
-        """Make this folder a run with a model that a verb made without training.
+        """Write this folder as a run with a model that was made without training.
 
-        `record` says how it was made. While the folder is written it is no run.
+        `record` says how it was made. Until it is complete, the folder is not a run.
         """
         with self.locked():
             self.recipe_file.unlink(missing_ok=True)
@@ -192,7 +192,7 @@ class Run:
             self.begin(recipe, corpus)
 
     def progress(self, which: Which = "best") -> Progress:
-        """Read how far the run was at a checkpoint."""
+        """Read the run's progress at a checkpoint."""
         return read_checkpoint(self._checkpoint(which), prefix="none").progress
 
     def recipe(self) -> Recipe:
@@ -200,12 +200,12 @@ class Run:
         return run_recipe(self.path)
 
     def corpus(self, path: Path | None = None) -> Corpus:
-        """Open the corpus that the run was made with, wherever it is now."""
+        """Open the corpus that the run was made with, at its recorded path or the given one."""
         own = self.input(CORPUS)
         return open_known(path or own.path, own.fingerprint)
 
     def input(self, name: str) -> Input:
-        """Read what the run was made with, from `corpus.json` or another file of its kind."""
+        """Read an input's path and fingerprint from `corpus.json` or a similar file."""
         path, fingerprint = run_input(self.path, name)
         return Input(path=path, fingerprint=fingerprint)
 
@@ -219,12 +219,12 @@ class Run:
     def _checkpoint(self, which: Which) -> Path:
         path = self.best if which == "best" else self.last
         if which == "best" and not path.is_file() and self.last.is_file():
-            raise RunError(f"{self.path} has not been evaluated yet; take --checkpoint last")
+            raise RunError(f"{self.path} has not been evaluated yet: choose --checkpoint last")
         return path
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes from training in this folder; the lock dies with its holder."""
+        """Lock this folder for training; the lock is released when its process ends."""
         self.check_folder()
         try:
             with locked(self.path):
@@ -233,12 +233,12 @@ class Run:
                 yield
         except BlockingIOError:
             raise RunError(
-                f"another process is training in {self.path}; wait for it or choose another --out"
+                f"another process is training in {self.path}: wait for it or choose another --out"
             ) from None
 
 
 def resume_command(path: Path, recipe: Recipe) -> str:
-    """Say how to go on with a run."""
+    """Return the command that resumes a run."""
     verb = "distill" if recipe.distill else "train"
     verb = "quantize" if recipe.quantize else "prune" if recipe.prune else verb
     return f"micronet {verb} --resume {path}"

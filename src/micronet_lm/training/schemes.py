@@ -1,4 +1,4 @@
-"""From a recipe to the way in which its model is quantized."""
+"""Models of recipes, quantized or not."""
 
 from micronet_lm.config import Recipe
 from micronet_lm.layout import widths
@@ -7,7 +7,7 @@ from micronet_lm.model.quantizers import Scheme
 
 
 def scheme_of(recipe: Recipe) -> Scheme | None:
-    """Say what a recipe quantizes, or nothing."""
+    """Return what a recipe quantizes, or None."""
     config = recipe.quantize
     if config is None:
         return None
@@ -20,5 +20,5 @@ def scheme_of(recipe: Recipe) -> Scheme | None:
 
 
 def build_model(recipe: Recipe) -> LanguageModel:
-    """Make the model of a recipe, with fresh weights."""
+    """Return the model of a recipe, with fresh weights."""
     return LanguageModel(recipe.model, recipe.cache, scheme_of(recipe))

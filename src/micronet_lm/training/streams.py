@@ -1,4 +1,4 @@
-"""What contiguous streams carry from step to step, and its place in checkpoints."""
+"""The state that contiguous streams pass from step to step, and its form in checkpoints."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,20 +12,20 @@ from micronet_lm.training.processes import Processes
 
 @dataclass(frozen=True, kw_only=True)
 class Stream:
-    """Where some sequences of a batch stand in their texts."""
+    """State and memory of some sequences of a batch."""
 
     state: StreamState
-    """What the next hidden states depend on."""
+    """State that the next hidden states depend on."""
 
     memory: Memory | None
-    """What the cache remembers, if the model has one."""
+    """Contents of the cache, if the model has one."""
 
 
 def stream_tensors(parts: Sequence[Stream], processes: Processes) -> dict[str, Tensor]:
-    """Put everybody's streams together in the order of the batch's rows.
+    """Return the streams of all processes in the order of the batch's rows.
 
     `parts` are the streams of a process's share of the batch, part by part. The result does not
-    tell how many parts and processes there were.
+    depend on the number of parts and processes.
     """
     by_name = [_rows_of(part) for part in parts]
     tensors = {
@@ -37,7 +37,7 @@ def stream_tensors(parts: Sequence[Stream], processes: Processes) -> dict[str, T
 def load_streams(
     tensors: Mapping[str, Tensor], processes: Processes, *, rows: int, parts: int
 ) -> list[Stream]:
-    """Take this process's rows out of what `stream_tensors` gave, `rows` a part."""
+    """Return this process's rows of what `stream_tensors` returned, `rows` per part."""
     layers = range(sum(1 for name in tensors if name.startswith("keys.")))
     streams = []
     for part in range(parts):
@@ -60,7 +60,7 @@ def load_streams(
 
 
 def _rows_of(stream: Stream) -> dict[str, Tensor]:
-    """Name the tensors of a stream, each with one row a sequence."""
+    """Return the tensors of a stream by name, each with one row per sequence."""
     named = {f"keys.{layer}": keys for layer, keys in enumerate(stream.state.keys)}
     named |= {f"values.{layer}": values for layer, values in enumerate(stream.state.values)}
     if stream.memory is not None:

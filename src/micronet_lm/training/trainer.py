@@ -1,8 +1,7 @@
-"""One step after another: what is trained, what is carried from step to step, what is saved.
+"""Training steps: the model, the state between steps, and checkpoints.
 
 A step is a function of the weights, the optimizer's means, the streams' state, the seed and the
-step's number. All but the seed are in `last.safetensors`, so a run that was killed goes on to the
-same bits as one that was not.
+step's number. All but the seed are in `last.safetensors`, so a killed run resumes bit-exactly.
 """
 
 import math
@@ -63,9 +62,9 @@ class Trainer:
         self._rows, rest = divmod(config.batch, processes.count * config.accumulate)
         if rest:
             raise ConfigError(
-                f"train.batch {config.batch} cannot be shared by {processes.count} processes in "
-                f"{config.accumulate} parts each; make it a multiple of "
-                f"{processes.count * config.accumulate}"
+                f"train.batch must be a multiple of {processes.count * config.accumulate} for "
+                f"{processes.count} processes with {config.accumulate} parts each, got "
+                f"{config.batch}: choose another"
             )
         self._run, self._recipe, self._config, self._processes = run, recipe, config, processes
         self._plugins, self._products = plugins, products
@@ -153,16 +152,16 @@ class Trainer:
         return own | losses | numbers
 
     def take_means(self) -> dict[str, float]:
-        """Return the objective's mean numbers since the last call, over all sittings of the run."""
+        """Return the means of the objective's numbers since the last call, also before a resume."""
         progress = self.progress
         sums = {"loss": progress.pending_loss, **progress.pending_numbers}
         self.progress = replace(progress, pending_loss=0.0, pending_steps=0, pending_numbers={})
         return {name: value / progress.pending_steps for name, value in sums.items()}
 
     def evaluate(self) -> Evaluation | None:
-        """Measure the validation split, and keep the model if it is the best of its kind so far.
+        """Evaluate on the validation split, and save the model if it is the best so far.
 
-        The leader evaluates and the other processes wait for its loss; they return nothing.
+        The leader evaluates; the other processes wait for its loss and return None.
         """
         result = evaluate(self.model, self._valid) if self._processes.leads else None
         loss = self._processes.share(result.loss if result else 0.0)
@@ -179,7 +178,7 @@ class Trainer:
         return result
 
     def save(self) -> None:
-        """Write everything that the next step depends on, but never weights gone astray."""
+        """Write everything that the next step depends on; refuse non-finite weights."""
         tensors = model_tensors(self.model)
         if not all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
             rate = learning_rate(self._config, self.progress.step - 1)
@@ -207,7 +206,7 @@ class Trainer:
         self.progress = checkpoint.progress
 
     def _batch(self, step: int) -> Batch:
-        """This process's share of a step's sequences."""
+        """Return this process's share of a step's sequences."""
         count = self._rows * self._config.accumulate
         rows = self._sampler.rows(step, self._processes.rank * count, count)
         device = self._processes.device
@@ -220,7 +219,7 @@ class Trainer:
         )
 
     def _no_sync(self) -> Any:
-        """Leave out the exchange of gradients that only the last part of a batch needs."""
+        """Skip the exchange of gradients, which only the last part of a batch needs."""
         if isinstance(self._loss, DistributedDataParallel):
             return self._loss.no_sync()
         return nullcontext()
@@ -230,13 +229,13 @@ class Trainer:
         good = f"the last good checkpoint is {last}" if last.is_file() else "none is saved yet"
         lower = f"{self._config.learning_rate / 2:.3g}"
         return NonFiniteLossError(
-            f"{what} at learning rate {rate:.3g}; {good}; go on with a lower rate: "
+            f"{what} at learning rate {rate:.3g}; {good}; resume with a lower rate: "
             f"{resume_command(self._run.path, self._recipe)} --train.learning_rate {lower}"
         )
 
 
 class _Loss(nn.Module):
-    """The model with its objective, as the one module whose gradients processes exchange."""
+    """The model with its objective, as one module whose gradients processes exchange."""
 
     def __init__(self, model: LanguageModel, objective: Objective, *, carry: bool) -> None:
         super().__init__()
@@ -245,7 +244,7 @@ class _Loss(nn.Module):
         self._carry = carry
 
     def forward(self, batch: Batch, stream: Stream | None) -> tuple[Loss, Tensor, Stream | None]:
-        """Return the loss, the hidden states, and what the next step's sequences carry on."""
+        """Return the loss, the hidden states, and the streams for the next step."""
         before, memory = (stream.state, stream.memory) if stream else (None, None)
         hidden, after = self.model(batch.inputs, before)
         loss = self.objective(self.model, hidden, batch, memory)

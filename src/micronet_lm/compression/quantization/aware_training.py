@@ -1,8 +1,8 @@
 """Quantization-aware training (section 4.3) as a plug-in of the one training loop.
 
 The forward pass rounds weights and activations, gradients go straight through, and the optimizer
-moves the floats behind the integers. After each step the weights' ranges are taken anew and those
-of activations follow a moving average; learned scales are parameters and move by themselves.
+moves the floats behind the integers. After each step the weights' ranges are computed again and
+those of activations follow a moving average; learned scales are parameters of the optimizer.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from micronet_lm.training.processes import Processes
 
 
 class QuantizationAware(Plugin):
-    """Keeps a quantized model's scales, its pruned zeros and its cache's parameters."""
+    """Plug-in that updates scales, and keeps pruned zeros and the cache's parameters."""
 
     name = "quantization"
     handles = frozenset({"quantize"})
@@ -31,9 +31,9 @@ class QuantizationAware(Plugin):
         self._config = config
 
     def prepare(self, model: LanguageModel, processes: Processes) -> None:
-        """Remember what is pruned; freeze θ and λ, which were searched for; watch activations."""
+        """Record the pruned weights; freeze θ and λ, which were searched; watch activations."""
         if model.quantizers is None:
-            raise ConfigError("the model has no quantizers: give it a scheme and calibrate it")
+            raise ConfigError("the model has no quantizers: quantize and calibrate it first")
         self._processes = processes
         self._quantizers: Quantizers = model.quantizers
         self._masks = {
@@ -48,7 +48,7 @@ class QuantizationAware(Plugin):
             self._tracker.begin(training_only=True)
 
     def after_step(self, model: LanguageModel, hidden: Tensor, batch: Batch) -> None:
-        """Hold what is pruned at zero, then let the scales follow the ranges."""
+        """Keep pruned weights at zero, then update the scales from the ranges."""
         apply_masks(model, self._masks)
         if self._config.learned:
             return
@@ -64,6 +64,6 @@ class QuantizationAware(Plugin):
         return {name: mask.to(torch.uint8) for name, mask in self._masks.items()}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take the masks back."""
+        """Load the masks."""
         device = self._processes.device
         self._masks = {name: mask.to(device, torch.bool) for name, mask in tensors.items()}

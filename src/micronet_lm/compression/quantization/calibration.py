@@ -1,10 +1,9 @@
-"""The scales that a quantized model begins with: from its weights, and from what text makes of it.
+"""The first scales of a quantized model, from its weights and from its activations on text.
 
 A weight's range is its largest magnitude. An activation's is the moving average of the largest
-magnitudes in pieces of the training split. Where scales are to be learned, they begin instead at
-the fraction of that range at which rounding and cutting off together cost the least squared error:
-at few bits the largest magnitudes are not worth their price, and training would need long to find
-out.
+magnitudes in pieces of the training split. Scales that will be learned begin instead at the
+fraction of that range at which rounding and clipping together have the least squared error: at few
+bits a smaller range is better, and training would need long to find it.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,13 +21,13 @@ from micronet_lm.model.rounding import quantized, scale_for
 from micronet_lm.training.evaluation import hidden_states
 
 PIECE = 1024
-"""Tokens whose largest magnitude is one entry of the moving average."""
+"""Tokens per entry of the moving average, which is their largest magnitude."""
 
 FITTED_TOKENS = 4096
-"""Tokens that the least squared error is measured on."""
+"""Tokens on which the squared error is measured."""
 
 FRACTIONS = tuple(0.02 ** (i / 39) for i in range(40))
-"""Of the largest magnitude: the ranges that are tried for learned scales."""
+"""Ranges tried for learned scales, as fractions of the largest magnitude."""
 
 
 def calibrate(
@@ -65,7 +64,7 @@ def calibrate(
 def _walk(
     model: LanguageModel, quantizers: Quantizers, ids: NDArray[np.unsignedinteger]
 ) -> Iterator[int]:
-    """Read a text with activations as they are; yield the tokens of each piece."""
+    """Read a text without quantizing activations; yield the tokens of each piece."""
     places = quantizers.of_activations()
     for place in places.values():
         place.acts = False
@@ -82,7 +81,7 @@ def _walk(
 
 @torch.no_grad()
 def _fit_weight(quantizer: WeightQuantizer, weight: Tensor) -> None:
-    """Take, for each scale of a weight, the range of the least squared error."""
+    """Set, for each scale of a weight, the range of the least squared error."""
     rows = weight.reshape(len(quantizer.scales), -1)
     ranges = quantizer.magnitudes(weight)
     errors = torch.stack(
@@ -104,7 +103,7 @@ def _fit_weight(quantizer: WeightQuantizer, weight: Tensor) -> None:
 def _fit_activations(
     model: LanguageModel, quantizers: Quantizers, ids: NDArray[np.unsignedinteger]
 ) -> None:
-    """Take, for each quantizer of a place, the range of the least squared error."""
+    """Set, for each quantizer of a place, the range of the least squared error."""
     places = quantizers.of_activations()
     errors = {place: torch.zeros(len(FRACTIONS), len(q.ranges)) for place, q in places.items()}
     for place, own in places.items():

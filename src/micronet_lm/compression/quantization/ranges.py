@@ -1,4 +1,4 @@
-"""How far activations reach: the largest magnitudes that each quantizer meets."""
+"""The ranges of activations: the largest magnitudes at each quantizer."""
 
 from collections.abc import Mapping
 
@@ -12,32 +12,32 @@ _UNSEEN = -1.0
 
 
 class RangeTracker:
-    """Watches the quantizers of a model while they are shown activations."""
+    """Tracker of the largest magnitudes at the quantizers of a model."""
 
     def __init__(self, quantizers: Mapping[Place, ActivationQuantizers]) -> None:
         self._quantizers = dict(quantizers)
         self._largest = self._nothing()
 
     def begin(self, *, training_only: bool = False) -> None:
-        """Watch from now on, always or only while the model is in training."""
+        """Begin to track, always or only while the model is in training mode."""
         for place, quantizers in self._quantizers.items():
             quantizers.watch = self._watch(place, training_only=training_only)
 
     def end(self) -> None:
-        """Watch no longer."""
+        """Stop tracking."""
         for quantizers in self._quantizers.values():
             quantizers.watch = None
 
     def take(self) -> Tensor:
-        """Return the largest magnitudes since the last call, all places in one line."""
+        """Return the largest magnitudes since the last call, of all places in one tensor."""
         taken, self._largest = self._largest, self._nothing()
         return torch.cat([taken[place] for place in self._quantizers])
 
     @torch.no_grad()
     def follow(self, largest: Tensor, rate: float) -> None:
-        """Move all ranges by `rate` towards these magnitudes, as `take` gave them.
+        """Move all ranges by `rate` towards these magnitudes, in the order of `take`.
 
-        A quantizer that nothing came to stays as it is.
+        A quantizer without input stays unchanged.
         """
         sizes = [len(quantizers.ranges) for quantizers in self._quantizers.values()]
         for quantizers, seen in zip(self._quantizers.values(), largest.split(sizes), strict=True):

@@ -1,4 +1,4 @@
-"""A trained run becomes one of integers: calibrated, and trained with its rounding in force."""
+"""Quantize a trained run: calibrate it, and train it with rounding in the forward pass."""
 
 import time
 from collections.abc import Mapping
@@ -21,15 +21,15 @@ from micronet_lm.training.schemes import scheme_of
 def quantized_recipe(
     source: Recipe, changes: Mapping[str, Any], *, distilled: bool = False
 ) -> Recipe:
-    """Make the recipe of a quantized version of a run from the run's own.
+    """Return the recipe of a quantized version of a run, from the run's own.
 
-    `changes` are dotted keys, those of `quantize` first of all. The section `train` gets what the
-    section `quantize` says, unless `changes` say otherwise. Training is in float32: bfloat16 has 8
-    significant bits and cannot hold integers of 9.
+    `changes` are dotted keys, mainly those of `quantize`. Section `train` takes its values from
+    section `quantize` unless `changes` has others. Training is in float32: bfloat16 has 8
+    significant bits and cannot represent integers of 9.
     """
     if source.quantize is not None:
-        raise RunError("the run is quantized already; quantize the run that it was made from")
-    bare: dict[str, Any] = {} if distilled else {"distill": None}  # its own labels stay behind
+        raise RunError("the run is already quantized: quantize the run that it was made from")
+    bare: dict[str, Any] = {} if distilled else {"distill": None}  # without its own labels
     config = merge_recipe(source, {**bare, "quantize.bits": 9, **changes}).quantize
     assert config is not None  # noqa: S101
     training = {
@@ -38,7 +38,7 @@ def quantized_recipe(
         "train.final_learning_rate": 0.0,
         "train.warmup": 0,
         "train.precision": "float32",
-        "prune": None,  # it is done; its zeros stay
+        "prune": None,  # already done; its zeros stay
     }
     return merge_recipe(source, {**bare, **training, "quantize.bits": 9, **changes})
 
@@ -53,17 +53,17 @@ def quantize(
     amend: bool = False,
     quiet: bool = False,
 ) -> Outcome:
-    """Make a quantized version of `source`'s best model in `run`.
+    """Write a quantized version of `source`'s best model to `run`.
 
-    With 0 `quantize.steps` it is calibrated only, and the folder is a result. Otherwise it is
-    trained in the one loop; a run that goes on needs no source. With `labels` it is distilled.
+    With 0 `quantize.steps` it is only calibrated, and the folder is a result. Otherwise it is
+    trained in the one loop; a run that resumes needs no source. With `labels` it is distilled.
     """
     check_quantizable(recipe, corpus, labels)
     config = recipe.quantize
     assert config is not None  # noqa: S101
     if config.steps == 0:
         if source is None:
-            raise RunError(f"{run.path} is calibrated only: there is nothing to go on with")
+            raise RunError(f"{run.path} is only calibrated: there is no training to resume")
         return _calibrate_only(run, recipe, corpus, source)
     model = None
     if source is not None and not run.last.is_file():
@@ -83,29 +83,29 @@ def quantize(
 
 
 def check_quantizable(recipe: Recipe, corpus: Corpus, labels: SoftLabels | None) -> None:
-    """Refuse what would only be found out, or silently left out, after some work."""
+    """Refuse recipes that would fail, or be partly ignored, only after some work."""
     config = recipe.quantize
     if config is None:
-        raise ConfigError("the recipe has no section quantize; name one of its keys, such as bits")
+        raise ConfigError("the recipe has no section quantize: give one of its keys, such as bits")
     if config.steps == 0:
         if labels is not None or recipe.distill is not None:
             raise ConfigError(
-                "0 steps train nothing, so there is nothing to distil; leave out --labels and the "
-                "keys of distill, or take --steps 1 or more"
+                "0 steps train nothing, so there is nothing to distil: leave out --labels and the "
+                "keys of distill, or choose --steps 1 or more"
             )
         return
     if recipe.train.precision != "float32":
         raise ConfigError(
-            f"train.precision {recipe.train.precision} cannot hold integers of {config.bits} bits; "
-            "quantization-aware training takes float32"
+            "train.precision must be float32 for quantization-aware training, got "
+            f"{recipe.train.precision}, which cannot represent {config.bits}-bit integers"
         )
     if labels is None:
         if recipe.distill is not None:
-            raise ConfigError("the recipe has a section distill: name soft labels with --labels")
+            raise ConfigError("the recipe has a section distill: give soft labels with --labels")
         return
     if recipe.distill is None:
         raise ConfigError(
-            "--labels needs a section distill: the run has none; name one of its keys, such as "
+            "--labels needs a section distill, but the run has none: give one of its keys, such as "
             "--distill.weight_max 0.5"
         )
     labels.check_corpus(corpus)

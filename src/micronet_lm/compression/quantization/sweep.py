@@ -1,9 +1,9 @@
-"""A menu of widths: what each costs, and what it does to the predictions.
+"""Compare many widths: the cost of each, and its effect on the predictions.
 
-Every point is a run folder of its own, and its numbers are in that folder's `point.json`. A point
-whose file belongs to the same model, recipe, labels and measurement is not done again, so a sweep
-that was stopped goes on, and another width or method is added by calling it again: the table has
-every point of the folder that belongs to the same model and measurement, whichever call made it.
+Every point is a run folder, with its numbers in that folder's `point.json`. A point whose file
+belongs to the same model, recipe, labels and measurement is not computed again, so a stopped sweep
+resumes, and another call adds other widths or methods: the table has all points of the folder that
+belong to the same model and measurement, whichever call made them.
 """
 
 import json
@@ -31,10 +31,10 @@ METHODS: Mapping[str, Mapping[str, Any]] = {
     "trained": {"quantize.learned": False},
     "learned": {"quantize.learned": True},
 }
-"""Ranges only; ranges of the least squared error; quantization-aware training; learned scales."""
+"""Ranges; ranges of the least squared error; quantization-aware training; learned scales."""
 
 PLAIN = "unquantized"
-"""The method of the model that everything is compared with."""
+"""Method of the model that all points are compared with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,31 +44,31 @@ class Measured:
     method: str
     """A key of `METHODS`, or `unquantized`."""
     bits: int
-    """Of weights and activations, as `quantize.bits` has it."""
+    """Bits of weights and activations (`quantize.bits`)."""
     steps: int
-    """Of quantization-aware training."""
+    """Steps of quantization-aware training."""
     storage: float
-    """In 32-bit parameters, by the rules `challenge`."""
+    """32-bit parameters, by the rules `challenge`."""
     operations: float
-    """32-bit operations a token, by the same rules."""
+    """32-bit operations per token, by the same rules."""
     score: float
     """The challenge's score of both."""
     perplexity: float
-    """On the whole validation split."""
+    """Perplexity of the whole validation split."""
     divergence: float
-    """Mean KL divergence from the unquantized model, in nats a token."""
+    """Mean KL divergence from the unquantized model, in nats per token."""
     seconds: float
-    """That it took, all measurements included."""
+    """Time, all measurements included."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Menu:
-    """What is to be measured."""
+    """The points to measure."""
 
     bits: Sequence[int]
     methods: Sequence[str]
     tokens: int
-    """First tokens of the validation split that the divergence is measured on."""
+    """Number of first validation tokens for the divergence."""
     changes: Mapping[str, Any]
     """Further keys of the recipe, the same for all points."""
 
@@ -76,30 +76,30 @@ class Menu:
         for option, values in (("--sweep", self.bits), ("--methods", self.methods)):
             if len(set(values)) < len(values):
                 raise UsageError(
-                    f"{option} {','.join(map(str, values))} names one of them twice; name each once"
+                    f"{option} must be distinct, got {','.join(map(str, values))}: give each once"
                 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Swept:
-    """How a call of `sweep` ended."""
+    """The result of a call of `sweep`."""
 
     points: Sequence[Measured]
     """The whole table, the unquantized model first."""
     finished: bool
-    """False when somebody interrupted it."""
+    """Whether all points are measured; False after an interruption."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Planned:
-    """One point before it is done."""
+    """One point before it is measured."""
 
     run: Run
     method: str
     recipe: Recipe
     labels: SoftLabels | None
     mark: Mapping[str, Any]
-    """What a `point.json` must say that it is of."""
+    """The origin that its `point.json` must have."""
 
     @property
     def file(self) -> Path:
@@ -115,10 +115,10 @@ def sweep(
     labels: SoftLabels | None = None,
     tell: Callable[[Measured], None] = lambda _: None,
 ) -> Swept:
-    """Quantize to every width by every method; write `sweep.json` and `sweep.md` as they come.
+    """Quantize to every width by every method; write `sweep.json` and `sweep.md` after each point.
 
-    What cannot be done is refused before anything is. An interrupted training ends the sweep; what
-    is there is returned.
+    Impossible points are refused before the first is computed. An interrupted training ends the
+    sweep, which returns the points so far.
     """
     origin = {"source": file_fingerprint(source.best), "tokens": menu.tokens}
     plan = _plan(out, source, corpus, menu, origin, labels)
@@ -133,7 +133,7 @@ def sweep(
         run, point = planned.run, _known(planned.file, planned.mark)
         if point is None:
             begin = time.perf_counter()
-            planned.file.unlink(missing_ok=True)  # of a run that is replaced, or measured anew
+            planned.file.unlink(missing_ok=True)  # that of a run that is replaced or measured again
             outcome = quantize(run, planned.recipe, corpus, source=source, labels=planned.labels)
             if not outcome.finished:
                 return Swept(points=[base, *_gathered(out, origin, plan)], finished=False)
@@ -158,11 +158,11 @@ def _plan(
     origin: Mapping[str, Any],
     labels: SoftLabels | None,
 ) -> list[_Planned]:
-    """Make and check every point's recipe and place, before hours are spent on the first."""
+    """Make and check every point's recipe and folder, before hours are spent on the first."""
     training = [method for method in menu.methods if "quantize.steps" not in METHODS[method]]
     if labels is not None and not training:
         raise UsageError(
-            f"--methods {','.join(menu.methods)} train nothing, so there is nothing to distil; "
+            f"--methods {','.join(menu.methods)} train nothing, so there is nothing to distil: "
             "leave out --labels, or add trained or learned"
         )
     recipe, plan = source.recipe(), []
@@ -170,12 +170,12 @@ def _plan(
         for bits in menu.bits:
             changes = {**menu.changes, **METHODS[method], "quantize.bits": bits}
             taught = labels if method in training else None
-            if method not in training:  # what is said about distillation is for the others
+            if method not in training:  # keys of distillation are for the other methods
                 changes = {k: v for k, v in changes.items() if not k.startswith("distill.")}
             own = quantized_recipe(recipe, changes, distilled=taught is not None)
             if method in training and own.quantize is not None and own.quantize.steps == 0:
                 raise UsageError(
-                    f"--methods {method} with 0 steps trains nothing; take --steps 1 or more, or "
+                    f"--methods {method} with 0 steps trains nothing: choose --steps 1 or more, or "
                     "the methods calibrated and fitted"
                 )
             mark = {**origin, "recipe": own.model_dump(mode="json")}
@@ -194,7 +194,7 @@ def _plan(
 
 
 def _gathered(out: Path, origin: Mapping[str, Any], plan: Sequence[_Planned]) -> list[Measured]:
-    """Read every point of the folder that belongs here, also those of earlier calls."""
+    """Read every point of the folder with this origin, also those of earlier calls."""
     wanted = {planned.file: planned.mark for planned in plan}
     found = []
     for file in out.glob("*/point.json"):
@@ -216,7 +216,7 @@ def as_json(source: Run, menu: Menu, points: Sequence[Measured]) -> dict[str, An
 
 
 def table(menu: Menu, points: Sequence[Measured]) -> str:
-    """Write the table as Markdown."""
+    """Return the table as Markdown."""
     base = points[0]
     lines = [
         "| method | bits | steps | storage | operations | score | validation perplexity | rise "
@@ -259,9 +259,9 @@ def _measured(
 
 
 def _known(file: Path, mark: Mapping[str, Any], *, exactly: bool = True) -> Measured | None:
-    """Read a point that was measured before, unless it was of something else.
+    """Read an earlier point, or return None if it has another origin.
 
-    It is of `mark`, or of at least what `mark` says if that need not be matched `exactly`.
+    Its origin must equal `mark`, or include it if not `exactly`.
     """
     try:
         tree = json.loads(file.read_text("utf-8"))

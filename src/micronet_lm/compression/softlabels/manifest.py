@@ -1,7 +1,7 @@
-"""What a folder of soft labels is: who taught, which text, which labels, and whether it is whole.
+"""The manifest of soft labels: their teacher, text and kind, and whether they are complete.
 
-The manifest is written when the work begins, so that a folder belongs to one teacher and one text
-from then on, and again when the last shard is there: only then it has a summary.
+The manifest is written when the work begins, so that a folder belongs to one teacher and one text,
+and again, with a summary, when the last shard is complete.
 """
 
 from pathlib import Path
@@ -19,35 +19,35 @@ Method = Literal["top-k", "sampled"]
 
 
 def describe(method: Method, count: int) -> str:
-    """Name a kind of labels in two words."""
+    """Return the name of a kind of labels, in two words."""
     return f"top {count}" if method == "top-k" else f"{count} sampled"
 
 
 class Record(BaseModel):
-    """Base of what stands in JSON files: immutable, no unknown keys."""
+    """Base of the JSON files: immutable, no unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 class Settings(Record):
-    """What decides every byte of the labels."""
+    """The settings that determine every byte of the labels."""
 
     method: Method
-    """`top-k` words with their probabilities, or `sampled` words that all have the same weight."""
+    """`top-k` words with their probabilities, or `sampled` words with equal weights."""
     count: int = Field(ge=1)
-    """Labels a token (K)."""
+    """Labels per token (K)."""
     seed: int = Field(ge=0)
-    """What the draws follow from."""
+    """Seed of the draws."""
     teacher: str
     """Fingerprint of the teacher's weights and shape."""
     corpus: str
     """Fingerprint of the corpus."""
     vocabulary: int = Field(ge=2)
-    """Words of the corpus."""
+    """Number of words of the corpus."""
     tokens: int = Field(ge=1)
-    """Labelled tokens: all of the training split but the last."""
+    """Number of labelled tokens: all of the training split but the last."""
     shard_tokens: int = Field(ge=1)
-    """Tokens a shard; the last shard may have fewer."""
+    """Tokens per shard; the last shard may have fewer."""
 
     @property
     def shards(self) -> int:
@@ -55,7 +55,7 @@ class Settings(Record):
         return -(-self.tokens // self.shard_tokens)
 
     def span(self, shard: int) -> range:
-        """Which tokens a shard labels."""
+        """Return the tokens that a shard labels."""
         low = shard * self.shard_tokens
         return range(low, min(low + self.shard_tokens, self.tokens))
 
@@ -66,27 +66,27 @@ class Settings(Record):
 
 
 class Summary(Record):
-    """What is known of labels when all are there."""
+    """Facts about complete labels."""
 
     hits: int = Field(ge=0)
-    """Tokens whose true next word is among the labels."""
+    """Number of tokens whose true next word is among the labels."""
     mass: float
-    """Sum over all tokens of the probability that the teacher gives to the labelled words."""
+    """Sum over all tokens of the teacher's probability of the labelled words."""
     fingerprint: str
-    """One hash of the settings and all shards."""
+    """Hash of the settings and all shards."""
 
 
 class Manifest(Record):
     """The settings, and the summary once the labels are complete."""
 
     format: Literal["micronet-soft-labels"] = "micronet-soft-labels"
-    """Marks the file as ours."""
+    """Name of the format."""
     version: Literal[1] = 1
-    """Of the folder's layout."""
+    """Version of the folder's layout."""
     settings: Settings
-    """What the labels are."""
+    """Settings of the labels."""
     summary: Summary | None
-    """Nothing while shards are missing."""
+    """None while shards are missing."""
 
     def save(self, folder: Path) -> None:
         """Write the manifest."""
@@ -94,12 +94,12 @@ class Manifest(Record):
 
     @classmethod
     def load(cls, folder: Path) -> "Manifest":
-        """Read the manifest of a folder, strictly."""
+        """Read the manifest of a folder; refuse unknown, missing and invalid entries."""
         try:
             return cls.model_validate_json((folder / MANIFEST).read_bytes(), strict=True)
         except (FileNotFoundError, NotADirectoryError):
             raise LabelsError(
-                f"{folder} holds no soft labels, it has no {MANIFEST}: make them with "
+                f"{folder} has no soft labels (no {MANIFEST}): make them with "
                 f"micronet soft-labels RUN --out {folder}"
             ) from None
         except ValidationError as error:

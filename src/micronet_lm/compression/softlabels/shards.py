@@ -1,8 +1,8 @@
-"""One shard: labels of a stretch of tokens, as NumPy files that appear one by one, complete.
+"""One shard: labels of consecutive tokens, as NumPy files that are written atomically.
 
 `00007.ids.npy` (n, K) has the words, `00007.probabilities.npy` (n, K) the half-precision
-probabilities of `top-k` labels (`sampled` ones all weigh 1/K), and `00007.json`, written last,
-the counts and hashes: a shard without it is not finished.
+probabilities of `top-k` labels (`sampled` ones all have the weight 1/K), and `00007.json`, written
+last, the counts and hashes: a shard without it is incomplete.
 """
 
 import hashlib
@@ -24,18 +24,18 @@ IDS, PROBABILITIES = "ids", "probabilities"
 
 
 class ShardRecord(Record):
-    """What a finished shard tells of itself."""
+    """Counts and hashes of a complete shard."""
 
     hits: int
-    """Tokens whose true next word is among the labels."""
+    """Number of tokens whose true next word is among the labels."""
     mass: float
-    """Sum of the probability that the teacher gives to the labelled words."""
+    """Sum over its tokens of the teacher's probability of the labelled words."""
     sha256: dict[str, str]
-    """The hash of each of its arrays' files."""
+    """Hash of each of its arrays' files."""
 
 
 def arrays(settings: Settings) -> dict[str, np.dtype[Any]]:
-    """Name a shard's arrays with the types of their values."""
+    """Return the types of a shard's arrays by name."""
     with_values = {PROBABILITIES: HALF} if settings.method == "top-k" else {}
     return {IDS: settings.dtype, **with_values}
 
@@ -59,12 +59,12 @@ def write_shard(
 
 
 def is_finished(folder: Path, number: int) -> bool:
-    """Whether a shard is there, complete."""
+    """Return whether a shard is complete."""
     return _record_file(folder, number).is_file()
 
 
 def read_record(folder: Path, number: int) -> ShardRecord:
-    """Read what a finished shard tells of itself."""
+    """Read the record of a complete shard."""
     path = _record_file(folder, number)
     try:
         return ShardRecord.model_validate_json(path.read_bytes(), strict=True)
@@ -81,7 +81,7 @@ def open_array(folder: Path, settings: Settings, number: int, name: str) -> NDAr
 
 
 def check_array(folder: Path, settings: Settings, number: int, name: str) -> None:
-    """Refuse an array whose header or size is not what the manifest says."""
+    """Refuse an array whose header or size does not match the manifest."""
     path = _array_file(folder, number, name)
     dtype, shape = arrays(settings)[name], (len(settings.span(number)), settings.count)
     header = npy_header(dtype, *shape)
@@ -96,7 +96,7 @@ def check_array(folder: Path, settings: Settings, number: int, name: str) -> Non
 
 
 def leftovers(folder: Path) -> list[Path]:
-    """Files of a writer that was killed."""
+    """Return the temporary files of a killed writer."""
     return [*folder.glob(".*.npy.*.tmp"), *folder.glob(".*.json.*.tmp")]
 
 
@@ -110,6 +110,6 @@ def _record_file(folder: Path, number: int) -> Path:
 
 def _damaged(path: Path, why: str) -> LabelsError:
     return LabelsError(
-        f"{path} does not fit its manifest ({why}): delete the folder and make the soft labels "
+        f"{path} does not match its manifest ({why}): delete the folder and make the soft labels "
         "again with micronet soft-labels"
     )

@@ -1,4 +1,4 @@
-"""Soft labels as training reads them: windows of memory-mapped shards, in step with the text."""
+"""Read soft labels for training: windows of memory-mapped shards, aligned with the text."""
 
 from collections.abc import Sequence
 from functools import lru_cache, partial
@@ -22,28 +22,28 @@ from micronet_lm.corpus import Corpus
 from micronet_lm.errors import LabelsError
 
 OPEN_ARRAYS = 64
-"""Arrays that are mapped at one time."""
+"""Largest number of arrays mapped at a time."""
 
 
 class Labels(NamedTuple):
     """The labels of a batch's tokens."""
 
     words: NDArray[np.int64]
-    """(B, T, K) the words that the teacher expects next."""
+    """(B, T, K) the labelled words."""
 
     weights: NDArray[np.float32]
-    """(B, T, K) how much it expects each; not normalized."""
+    """(B, T, K) their probabilities or weights; not normalized."""
 
 
 class SoftLabels:
-    """A complete folder of soft labels; opening it costs a look at every file's header."""
+    """A complete folder of soft labels; opening it checks every file's header."""
 
     def __init__(self, path: Path, settings: Settings, summary: Summary) -> None:
         self.path, self.settings, self.summary = path, settings, summary
         for name in arrays(settings):
             for number in range(settings.shards):
                 check_array(path, settings, number, name)
-        # A mapped file is an open file, of which a process may have a thousand or so.
+        # A mapped file is an open file, of which a process may have about a thousand.
         self._array = lru_cache(OPEN_ARRAYS)(partial(open_array, path, settings))
 
     @classmethod
@@ -53,20 +53,20 @@ class SoftLabels:
         manifest = Manifest.load(path)
         if manifest.summary is None:
             raise LabelsError(
-                f"the soft labels {path} are not finished: the micronet soft-labels command that "
-                "began them goes on with them"
+                f"the soft labels {path} are incomplete: resume them with the micronet soft-labels "
+                "command that started them"
             )
         return cls(path, manifest.settings, manifest.summary)
 
     @property
     def fingerprint(self) -> str:
-        """One hash of all labels and what they were made from."""
+        """Hash of all labels and their settings."""
         return self.summary.fingerprint
 
     def windows(self, starts: Sequence[int], length: int, count: int | None = None) -> Labels:
-        """Read the labels of `length` tokens from each start on; the first `count` of each token.
+        """Return the first `count` labels of each of `length` tokens from each start.
 
-        Label i says what follows token i, so a batch's labels begin where its inputs begin.
+        Label i predicts the word after token i, so a batch's labels begin where its inputs begin.
         """
         count = self.settings.count if count is None else count
         words = self._windows(IDS, starts, length, count).astype(np.int64)
@@ -75,7 +75,7 @@ class SoftLabels:
         return Labels(words, self._windows(PROBABILITIES, starts, length, count).astype(np.float32))
 
     def check_corpus(self, corpus: Corpus) -> None:
-        """Refuse a corpus that the labels were not made for."""
+        """Refuse another corpus than that of the labels."""
         settings = self.settings
         words, tokens = len(corpus.vocabulary), corpus.tokens("train") - 1
         if settings.vocabulary != words:
@@ -95,19 +95,19 @@ class SoftLabels:
                 f"{settings.corpus[:12]}, that of {corpus.path} is {corpus.fingerprint[:12]}); "
                 "make labels from this corpus"
             )
-        # Labels that stand beside the wrong tokens would teach nonsense without a complaint.
+        # Labels of the wrong tokens would be learned without any error.
         span = settings.span(0)
         following = corpus.split("train")[span.start + 1 : span.stop + 1]
         hits = int((self._array(0, IDS) == following[:, None]).any(axis=1).sum())
         if hits != (recorded := read_record(self.path, 0).hits):
             raise LabelsError(
-                f"the soft labels {self.path} do not stand beside their tokens ({hits:,} true "
-                f"words among the first shard's labels, not {recorded:,}); "
-                "delete the folder and make them again"
+                f"the soft labels {self.path} belong to other tokens ({hits:,} true words among "
+                f"the first shard's labels, not {recorded:,}): delete the folder and make them "
+                "again"
             )
 
     def check_recipe(self, config: DistillConfig) -> None:
-        """Refuse a recipe that asks for other labels."""
+        """Refuse a recipe that needs other labels."""
         settings = self.settings
         # The likeliest few of the top k are themselves a top k; a part of the draws is biased.
         enough = (
@@ -118,7 +118,7 @@ class SoftLabels:
         if config.method != settings.method or not enough:
             raise LabelsError(
                 f"the soft labels {self.path} are the {describe(settings.method, settings.count)} "
-                f"words, but the recipe asks for the {describe(config.method, config.count)}; set "
+                f"words, but the recipe needs the {describe(config.method, config.count)}: change "
                 "distill.method and its number, or make other labels"
             )
 

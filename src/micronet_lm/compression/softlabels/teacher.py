@@ -1,9 +1,9 @@
-"""The teacher's distribution along a stretch of text, whoever reads the rest of it.
+"""The teacher's distribution for a span of text, independent of other spans.
 
-A stretch does not depend on what was computed before it: the teacher first reads again as much text
-as a hidden state and the cache can reach, then the stretch itself, both in chunks of a fixed grid.
-So the numbers are the same to the bit from one process, from several, and after a kill. What is
-read again is L(C − 1) tokens, and with a cache its size more.
+The teacher first reads as much text before the span as a hidden state and the cache can reach, then
+the span itself, both in chunks of a fixed grid. So the numbers are bit-exactly the same from one
+process, from several, and after a kill. The text before the span is L(C − 1) tokens, plus the size
+of the cache.
 """
 
 from collections.abc import Iterator
@@ -19,24 +19,24 @@ from micronet_lm.model import LanguageModel, Memory
 from micronet_lm.training.evaluation import CHUNK
 
 PIECE_BYTES = 16 << 20
-"""Largest block of the distribution, tokens × vocabulary in fp32, at one time.
+"""Largest block of the distribution, tokens × vocabulary in fp32.
 
-Above half of what the C library keeps (see `training.memory`) every block, and its running sums in
-fp64, would be fresh memory from the system: 64 MB are half as fast.
+Above half of what the C library keeps (see `training.memory`), every block and its running sums in
+fp64 would be fresh memory from the system: 64 MB are half as fast.
 """
 
 
 class Piece(NamedTuple):
-    """What the teacher expects after some tokens."""
+    """The teacher's distributions after some tokens."""
 
     place: int
-    """Place of the first of them in the text."""
+    """Position of the first of them in the text."""
 
     distribution: Tensor
     """(N, V) probabilities of the next word."""
 
     following: Tensor
-    """(N) the word that really follows."""
+    """(N) the true next words."""
 
 
 @torch.inference_mode()

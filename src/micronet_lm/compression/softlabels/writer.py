@@ -1,7 +1,7 @@
 """One pass of the teacher over the training split, shard by shard; several processes share them.
 
-A shard's bytes do not depend on who writes it, so a pass that was killed goes on with the shards
-that are missing and ends as if nothing had happened.
+A shard's bytes do not depend on the process that writes it, so a killed pass resumes with the
+missing shards and gives the same bytes.
 """
 
 import hashlib
@@ -47,29 +47,29 @@ from micronet_lm.training.processes import joined_processes
 from micronet_lm.training.progress_line import ProgressLine
 
 SHARD_TOKENS = 1 << 17
-"""Tokens a shard: some 20 MB, and no more than minutes of work lost by a kill."""
+"""Tokens per shard: some 20 MB, so that a kill loses only minutes of work."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What the pass found."""
+    """The result of the pass."""
 
     tokens: int
-    """Labelled tokens."""
+    """Number of labelled tokens."""
     hit_share: float
-    """How often the true next word is among the labels."""
+    """Share of tokens whose true next word is among the labels."""
     mass: float
-    """Mean probability that the teacher gives to the labelled words."""
+    """Mean of the teacher's probability of the labelled words."""
     shards: int
     """Number of shards."""
     bytes: int
     """Size of the labels on disk."""
     seconds: float
-    """Time that this sitting took."""
+    """Time of this call."""
     tokens_per_second: float
-    """Tokens a second that this sitting labelled, all processes together."""
+    """Speed of this call in tokens per second, all processes together."""
     fingerprint: str
-    """One hash of all labels."""
+    """Hash of all labels."""
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values for a JSON object."""
@@ -87,17 +87,17 @@ def write_soft_labels(
     shard_tokens: int = SHARD_TOKENS,
     quiet: bool = False,
 ) -> Report:
-    """Label every token of the training split; go on where an earlier call was killed.
+    """Label every token of the training split; resume an interrupted call.
 
-    Under `torchrun` every process calls this and writes its own shards. A folder that holds labels
-    of another teacher, corpus or kind is refused.
+    Under `torchrun` every process calls this and writes its own shards. A folder with labels of
+    another teacher, corpus or kind is refused.
     """
     ids = corpus.split("train")
     check_ids(ids, teacher.config)
     words = teacher.config.bounds[-1]
     if method == "top-k" and count > words:
         raise UsageError(
-            f"the top {count:,} of {words:,} words cannot be taken; ask for fewer with --top-k"
+            f"--top-k must be at most the {words:,} words of the corpus, got {count:,}"
         )
     settings = Settings(
         method=method,
@@ -116,13 +116,13 @@ def write_soft_labels(
         joined_processes() as processes,
         _claimed(folder, settings) if processes.leads else nullcontext(),
     ):
-        processes.mean([0.0])  # the folder is the leader's now
+        processes.mean([0.0])  # wait until the leader has claimed the folder
         missing = [n for n in range(settings.shards) if not is_finished(folder, n)]
-        processes.mean([0.0])  # all know what is missing before anybody writes
+        processes.mean([0.0])  # wait until all know the missing shards before any is written
         own = missing[processes.rank :: processes.count]
         quiet = quiet or not processes.leads
         _write_shards(teacher.to(processes.device), ids, folder, settings, own, quiet=quiet)
-        processes.mean([0.0])  # everybody's shards are there
+        processes.mean([0.0])  # wait until all shards are written
         summary = _summary(folder, settings)
         if processes.leads and missing:
             Manifest(settings=settings, summary=summary).save(folder)
@@ -149,7 +149,7 @@ def _write_shards(
     *,
     quiet: bool,
 ) -> None:
-    """Write some shards, and tell how it goes."""
+    """Write some shards and report the progress."""
     training = teacher.training
     teacher.eval()
     done, hits, mass, begin = 0, 0, 0.0, time.monotonic()
@@ -168,18 +168,18 @@ def _write_shards(
 
 
 class _Shard:
-    """The labels of a stretch of tokens while they come."""
+    """The labels of a shard while it is computed."""
 
     def __init__(self, settings: Settings, number: int) -> None:
         self._settings, self._span = settings, settings.span(number)
         shape = (len(self._span), settings.count)
         self.values = {name: np.empty(shape, dtype) for name, dtype in arrays(settings).items()}
         self.hits, self.mass = 0, 0.0
-        # A token's draws follow from the seed and its place, whoever asks for them.
+        # A token's draws depend only on the seed and its position.
         self._shifts = np.random.default_rng([settings.seed, number]).random(len(self._span))
 
     def add(self, piece: Piece) -> tuple[int, float]:
-        """Take the labels of some tokens; return how many are right, and their mass."""
+        """Add the labels of some tokens; return how many have the true word, and their mass."""
         low = piece.place - self._span.start
         part = slice(low, low + len(piece.following))
         chosen = self._choose(piece, part)
@@ -199,7 +199,7 @@ class _Shard:
 
 
 def _summary(folder: Path, settings: Settings) -> Summary:
-    """Put together what the shards tell."""
+    """Return the summary of all shards."""
     records = [read_record(folder, number) for number in range(settings.shards)]
     digest = hashlib.sha256(settings.model_dump_json().encode())
     for record in records:
@@ -213,7 +213,7 @@ def _summary(folder: Path, settings: Settings) -> Summary:
 
 @contextmanager
 def _claimed(folder: Path, settings: Settings) -> Iterator[None]:
-    """Make the folder ours for the time of writing; refuse one that holds something else."""
+    """Lock the folder for writing; refuse one with other contents."""
     if folder.is_file():
         raise LabelsError(f"{folder} is a file: give --out a folder that does not exist yet")
     strange = [p.name for p in folder.glob("*")] if folder.is_dir() else []
@@ -222,13 +222,13 @@ def _claimed(folder: Path, settings: Settings) -> Iterator[None]:
         changed = [key for key, value in there if value != getattr(settings, key)]
         if changed:
             raise LabelsError(
-                f"{folder} holds soft labels with another {', '.join(changed)} "
+                f"{folder} contains soft labels with another {', '.join(changed)} "
                 f"({getattr(there, changed[0])}, not {getattr(settings, changed[0])}): give "
                 "another --out, or delete the folder"
             )
     elif strange:
         raise LabelsError(
-            f"{folder} holds {min(strange)!r}, which is no part of soft labels: give --out an "
+            f"{folder} contains {min(strange)!r}, which is not part of soft labels: give --out an "
             "empty folder or one that does not exist yet"
         )
     try:
@@ -240,5 +240,5 @@ def _claimed(folder: Path, settings: Settings) -> Iterator[None]:
             yield
     except BlockingIOError:
         raise LabelsError(
-            f"another process is writing to {folder}; wait for it or choose another --out"
+            f"another process is writing to {folder}: wait for it or choose another --out"
         ) from None

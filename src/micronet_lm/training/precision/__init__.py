@@ -1,7 +1,7 @@
-"""The number format of training's matrix products: what this machine can do, and what a run uses.
+"""The precision of training's matrix products: what works on this machine, and what a run uses.
 
-`probe.py` measures in processes that may die, `verdict.py` asks it once per machine and remembers
-the answer, `products.py` turns the answer and a recipe's `train.precision` into what a run uses.
+`probe.py` measures in child processes, which may crash; `verdict.py` runs it once per machine and
+keeps the answer; `products.py` chooses what a run uses from the answer and `train.precision`.
 """
 
 from micronet_lm.training.precision.products import (

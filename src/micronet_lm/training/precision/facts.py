@@ -1,7 +1,7 @@
-"""Tell, in a process of its own, what torch is here and what its products can do.
+"""Print facts about torch and its products on this machine, in a separate process.
 
-`python -m micronet_lm.training.precision.facts [again]` prints one JSON object. It is a process of
-its own so that who asks neither needs torch nor dies of it.
+`python -m micronet_lm.training.precision.facts [again]` prints one JSON object. The process is
+separate so that its caller neither imports torch nor crashes with it.
 """
 
 import json
@@ -18,7 +18,7 @@ SETTINGS = (ISA_VARIABLE, "ATEN_CPU_CAPABILITY", "OMP_NUM_THREADS", "MKL_NUM_THR
 
 
 def main() -> None:
-    """Print what is known; measure what is not, or all of it `again`."""
+    """Print the facts; measure what is not known yet, or everything `again`."""
     verdict = machine_verdict(again="again" in sys.argv[1:])
     trials = [{**asdict(t), "gain": t.gain, "says": str(t)} for t in verdict.trials]
     told = {

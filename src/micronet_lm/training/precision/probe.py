@@ -1,10 +1,10 @@
-"""Measure, in processes that may die, whether bfloat16 products work here and whether they pay.
+"""Measure in child processes whether bfloat16 products work here and are faster.
 
 `python -m micronet_lm.training.precision.probe THREADS SECONDS SETTING…` imports torch once and
 forks one process per setting of oneDNN's `ONEDNN_MAX_CPU_ISA` (`as-is` leaves it alone): a setting
 is read at torch's first product, so each needs a process that has done none. Every fork trains a
-small model, first in fp32, then in bfloat16, and reports each as it comes: a death in bfloat16 does
-not take the result of fp32 along. Standard output gets one JSON list of `Trial`s.
+small model, first in fp32, then in bfloat16, and reports each at once: a crash in bfloat16 does not
+lose the result of fp32. The output is one JSON list of `Trial`s.
 """
 
 import json
@@ -36,19 +36,19 @@ SHAPE = ModelConfig(
     ffn_width=768,
     context=97,
 )
-"""One layer of the paper's student with fewer words: the sizes of its products, in little time."""
+"""One layer of the paper's student with fewer words: products of the same sizes, but fewer."""
 
 WINDOW = 576
-"""Tokens of a step: the shortest of the windows that the paper trains on."""
+"""Tokens per step: the shortest of the paper's training windows."""
 
 ROUNDS = 4
-"""Steps of each format that are timed at most, by turns; the fastest counts."""
+"""Largest number of timed steps per format, alternating; the fastest counts."""
 
 ALIVE = 0.0
-"""Reported in place of seconds while a format has worked but was not measured yet."""
+"""Reported instead of seconds when a format works but was not measured yet."""
 
 SPENT = 0.8
-"""Seconds after which a trial ends with what it has."""
+"""Seconds after which a trial ends with its results so far."""
 
 
 def main() -> None:
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def try_setting(setting: str, seconds: float) -> dict[str, Any]:
-    """Measure one setting in a fork; tell what it reported and how it ended."""
+    """Measure one setting in a fork; return its report and how it ended."""
     isa = None if setting == AS_IS else setting
     reader, writer = os.pipe()
     child = os.fork()
@@ -79,13 +79,13 @@ def try_setting(setting: str, seconds: float) -> dict[str, Any]:
         name, _, value = line.partition(" ")
         found[name] = float(value)
     slow = late and found["bfloat16"] == ALIVE
-    if slow:  # it works, and takes longer than anybody waits
+    if slow:  # it works, but is too slow to measure
         found["bfloat16"] = seconds
     return {**found, "ended": None if slow else _ending(status, late=late, seconds=seconds)}
 
 
 def _ending(status: int, *, late: bool, seconds: float) -> str | None:
-    """Name what ended a trial before its time, if anything did."""
+    """Return what ended a trial early, if anything did."""
     if late:
         return f"{HUNG} {seconds:g} s"
     if status < 0:
@@ -94,21 +94,21 @@ def _ending(status: int, *, late: bool, seconds: float) -> str | None:
 
 
 def _report(writer: int) -> None:
-    """Write the fastest step of each format, each as soon as it is known; never return."""
+    """Write the fastest step of each format as soon as it is known; never return."""
     code = 1
     try:
         for name, seconds in _measure():
             os.write(writer, f"{name} {seconds}\n".encode())
         code = 0
     finally:
-        os._exit(code)  # a fork must not run what its parent would run at exit
+        os._exit(code)  # a fork must not run its parent's exit handlers
 
 
 def _measure() -> Iterator[tuple[str, float]]:
     """Yield the seconds per step of fp32, then of bfloat16, then of both again if they are near.
 
-    Before bfloat16's first step it yields that a small product has worked: where it is emulated on
-    a busy machine, a step may take longer than the whole trial, and that is no hang.
+    Before bfloat16's first step it yields that a small product has worked: where bfloat16 is
+    emulated on a busy machine, a step may take longer than the trial without being a hang.
     """
     step = _training_step()
     begin = time.perf_counter()
@@ -117,7 +117,7 @@ def _measure() -> Iterator[tuple[str, float]]:
         if low:
             _small_product()
             yield name, ALIVE
-        step(low)  # warms up: memory, kernels that are made on demand
+        step(low)  # warm-up: memory, kernels generated on demand
         times[name] = step(low)
         yield name, times[name]
     for _ in range(ROUNDS - 1):
@@ -129,7 +129,7 @@ def _measure() -> Iterator[tuple[str, float]]:
 
 
 def _small_product() -> None:
-    """Multiply forward and backward in bfloat16, larger than what is done without its kernels."""
+    """Multiply forward and backward in bfloat16, large enough to use its kernels."""
     one, other = (torch.ones(128, 128, requires_grad=True) for _ in range(2))
     with torch.autocast("cpu", dtype=torch.bfloat16):
         product = one @ other
@@ -137,7 +137,7 @@ def _small_product() -> None:
 
 
 def _training_step() -> Callable[[bool], float]:
-    """Return what does one step forward and backward, and tells its seconds."""
+    """Return a function that does one step forward and backward and returns its seconds."""
     torch.manual_seed(0)
     model = LanguageModel(SHAPE).train()
     words = torch.randint(0, SHAPE.bounds[-1], (1, WINDOW + 1))
@@ -155,7 +155,7 @@ def _training_step() -> Callable[[bool], float]:
 
 
 def _read(reader: int, seconds: float) -> tuple[str, bool]:
-    """Read a pipe to its end, or until the time is over; tell which."""
+    """Read a pipe to its end or a timeout; return the text and whether time ran out."""
     text, deadline = b"", time.monotonic() + seconds
     while (left := deadline - time.monotonic()) > 0:
         if select.select([reader], [], [], left)[0]:

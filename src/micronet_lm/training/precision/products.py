@@ -1,4 +1,4 @@
-"""What a run's products are computed in: chosen once, kept on resume, shared by processes."""
+"""The precision of a run's products: chosen once, kept on resume, the same in all processes."""
 
 import os
 import select
@@ -26,29 +26,29 @@ Precision = Literal["auto", "float32", "bfloat16"]
 
 @dataclass(frozen=True, kw_only=True)
 class Products:
-    """A number format, and the setting of torch that it needs here."""
+    """A precision, and the setting of torch that it needs on this machine."""
 
     precision: Literal["float32", "bfloat16"]
-    """Format of training's products; weights, optimizer, softmax and evaluation stay in fp32."""
+    """Precision of training's products; weights, optimizer, softmax and evaluation stay in fp32."""
 
     isa: str | None = None
-    """Value of ONEDNN_MAX_CPU_ISA that it needs; nothing leaves torch's choice alone."""
+    """Value of ONEDNN_MAX_CPU_ISA that it needs; None keeps torch's choice."""
 
     why: str = ""
-    """Who or what chose it, in a few words."""
+    """Reason of the choice, in a few words."""
 
     def __str__(self) -> str:
-        """Say it in one line."""
+        """Describe it in one line."""
         held = "" if self.isa is None else f" with {ISA_VARIABLE}={self.isa}"
         return f"products in {self.precision}{held}{f' ({self.why})' if self.why else ''}"
 
     def as_json(self) -> dict[str, Any]:
-        """Return what a run remembers."""
+        """Return the values that a run records."""
         return {"precision": self.precision, "onednn_max_cpu_isa": self.isa, "why": self.why}
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> "Products":
-        """Read what a run remembers; ValueError where it makes no sense."""
+        """Read the values that a run records; raise ValueError for invalid ones."""
         precision, isa = kept.get("precision"), kept.get("onednn_max_cpu_isa")
         if precision not in ("float32", "bfloat16") or isa not in (None, HELD_BACK):
             raise ValueError(f"precision {precision!r}, onednn_max_cpu_isa {isa!r}")
@@ -56,14 +56,14 @@ class Products:
 
 
 FLOAT32 = Products(precision="float32")
-"""What works everywhere."""
+"""The precision that works everywhere."""
 
 _CHOICES = (
     FLOAT32,
     Products(precision="bfloat16"),
     Products(precision="bfloat16", isa=HELD_BACK),
 )
-"""Everything that processes may have to agree on, so that a number can name it."""
+"""All choices, so that processes can exchange one as a number."""
 
 
 def autocast(products: Products, device: torch.device) -> AbstractContextManager[object]:
@@ -74,7 +74,7 @@ def autocast(products: Products, device: torch.device) -> AbstractContextManager
 
 
 def choose_products(asked: Precision, device: torch.device) -> Products:
-    """Turn a recipe's `train.precision` into what works on this machine."""
+    """Return the products for a recipe's `train.precision` on this machine."""
     if asked == "float32":
         return Products(precision="float32", why="as the recipe says")
     if device.type != "cpu":
@@ -87,7 +87,7 @@ def choose_products(asked: Precision, device: torch.device) -> Products:
         return Products(precision=verdict.precision, isa=verdict.isa, why=f"auto: {verdict.why}")
     if (best := verdict.best) is None:
         raise ConfigError(
-            f"train.precision bfloat16 does not work on this machine ({verdict.why}); choose auto "
+            f"train.precision bfloat16 does not work on this machine ({verdict.why}): choose auto "
             "or float32"
         )
     return Products(precision="bfloat16", isa=best.isa, why="as the recipe says")
@@ -96,10 +96,10 @@ def choose_products(asked: Precision, device: torch.device) -> Products:
 def agree_on_products(
     asked: Precision, kept: Products | None, processes: Processes, *, resume: str
 ) -> Products:
-    """Choose what all processes use: the leader chooses, and each tries it before it is used.
+    """Return the products of all processes: the leader chooses, and each process tries them first.
 
-    `kept` is what the run was begun with; a recipe that says `auto` keeps to it. `resume` is the
-    command that goes on with the run.
+    `kept` is what the run was started with, which `auto` keeps. `resume` is the command that
+    resumes the run.
     """
     device = processes.device
     chosen = FLOAT32
@@ -115,13 +115,13 @@ def agree_on_products(
     if asked == "auto" and kept is None:
         return Products(precision="float32", why=f"bfloat16 products do not work on {where}")
     raise RunError(
-        f"the run's products are in bfloat16, which does not work on {where}; go on in fp32, to "
-        f"other bits: {resume} --train.precision float32"
+        f"the run's products are in bfloat16, which does not work on {where}; resume in fp32, "
+        f"not bit-exactly: {resume} --train.precision float32"
     )
 
 
 def working_products() -> list[Products]:
-    """Return every format that works in this process, whether it pays or not, ready to be used."""
+    """Return every precision that works in this process, ready to be used, even if slower."""
     best = machine_verdict().best
     low = None if best is None else Products(precision="bfloat16", isa=best.isa)
     return [FLOAT32, low] if low is not None and _prepare(low) else [FLOAT32]
@@ -130,20 +130,20 @@ def working_products() -> list[Products]:
 def prepare_process() -> None:
     """Apply this machine's verdict to this process, before torch's first product.
 
-    Who trains after other work with torch in the same process calls this first: torch reads its
-    setting once.
+    A process that uses torch before training must call this first: torch reads its setting only
+    once.
     """
     if (isa := machine_verdict().isa) is not None and ISA_VARIABLE not in os.environ:
         hold_back(isa)
 
 
 def _working(kept: Products, device: torch.device) -> Products:
-    """Return what a run keeps, in the setting that it needs on this machine."""
+    """Return a run's products with the setting that they need on this machine."""
     if kept.precision == "float32" or device.type != "cpu":
         return kept
     verdict = machine_verdict()
     same = any(trial.works and trial.isa == kept.isa for trial in verdict.trials)
-    if same or verdict.best is None:  # where none works, a fork will show it
+    if same or verdict.best is None:  # if none works, a fork will show it
         return kept
     return replace(kept, isa=verdict.best.isa)
 
@@ -154,10 +154,10 @@ def _code(products: Products) -> int:
 
 
 def _prepare(products: Products) -> bool:
-    """Make this process ready for its products; tell whether they work in it.
+    """Prepare this process for its products; return whether they work in it.
 
-    torch reads its setting at its first product, which this process may have behind it, and a run
-    may have been begun on another machine: so a fork tries first, as it may die.
+    torch reads its setting at its first product, which this process may already have done, and a
+    run may come from another machine: so a fork tries the products first, as it may crash.
     """
     if products.precision == "float32":
         return True
@@ -167,9 +167,11 @@ def _prepare(products: Products) -> bool:
 
 
 def survives_bfloat16() -> bool:
-    """Do bfloat16 products in a fork of this process; tell whether it lived through them."""
+    """Return whether a fork of this process survives bfloat16 products."""
     reader, writer = os.pipe()
-    with warnings.catch_warnings():  # Python warns of forks beside threads: this one needs none
+    with (
+        warnings.catch_warnings()
+    ):  # Python warns of forks beside threads; this fork uses none of them
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:

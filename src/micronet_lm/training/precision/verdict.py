@@ -1,8 +1,8 @@
-"""Ask once per machine whether bfloat16 products work and pay, and remember the answer.
+"""Measure once per machine whether bfloat16 products work and are faster, and keep the answer.
 
-What a processor says of itself is not believed: on one that names AMX, every bfloat16 product of
-torch ended in SIGILL; on another, bfloat16 worked and was slower than fp32. So a child process
-tries (`probe.py`), and the verdict is kept in the user's cache folder.
+A processor's flags are not enough: on one with AMX, every bfloat16 product of torch ended in
+SIGILL; on another, bfloat16 worked but was slower than fp32. So a child process measures
+(`probe.py`), and the verdict is kept in the user's cache folder.
 """
 
 import hashlib
@@ -22,10 +22,10 @@ from micronet_lm.files import write_text
 from micronet_lm.machine import cache_folder, processor_identity, processor_name
 
 MARGIN = 1.1
-"""How many times faster than fp32 bfloat16 must be to be taken: its rounding is a price."""
+"""Smallest speed-up over fp32 for which bfloat16 is chosen, as it rounds more."""
 
 AS_IS = "as-is"
-"""Names the setting that leaves torch's choice of instructions alone."""
+"""Name of the setting that keeps torch's choice of instructions."""
 
 HELD_BACK = "AVX512_CORE_BF16"
 """Value of ONEDNN_MAX_CPU_ISA that keeps torch from AMX's kernels."""
@@ -34,48 +34,48 @@ ISA_VARIABLE = "ONEDNN_MAX_CPU_ISA"
 """Environment variable that limits oneDNN's instructions; read at torch's first product."""
 
 OURS = "MICRONET_SET_ONEDNN_ISA"
-"""Environment variable that tells child processes that the one above is not the user's choice."""
+"""Environment variable that marks the one above as set by this package, for child processes."""
 
 TRIAL_SECONDS, PROBE_SECONDS = 8.0, 30.0
-"""Longest time of one trial, and of the whole probe; what takes longer is taken for a hang."""
+"""Longest time of one trial, and of the whole probe; a longer one counts as a hang."""
 
 HUNG = "no answer within"
-"""How the report of a hang begins."""
+"""Beginning of the report of a hang."""
 
 DAY = 86_400
 """Seconds for which a hang is remembered: the machine may have been busy."""
 
 FORMAT = 2
-"""Raised when the measurement changes, so that older verdicts are not read."""
+"""Version of the measurement; verdicts of others are not used."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """How one setting of torch did: seconds per step, or how it ended."""
+    """Result of one setting of torch: seconds per step, or how it ended."""
 
     isa: str | None
-    """Value of ONEDNN_MAX_CPU_ISA; nothing leaves torch's choice alone."""
+    """Value of ONEDNN_MAX_CPU_ISA; None keeps torch's choice."""
     float32: float | None
-    """Seconds per step in fp32; nothing if it did not get so far."""
+    """Seconds per step in fp32; None if not measured."""
     bfloat16: float | None
-    """Seconds per step in bfloat16; nothing if it did not get so far."""
+    """Seconds per step in bfloat16; None if not measured."""
     ended: str | None
-    """A signal's name, a hang or an exit code; nothing after an orderly end."""
+    """A signal's name, a hang or an exit code; None after a normal end."""
 
     @property
     def works(self) -> bool:
-        """Whether bfloat16 products gave a result and the process lived on."""
+        """Whether bfloat16 products gave a result and the process ended normally."""
         return self.bfloat16 is not None and self.ended is None
 
     @property
     def gain(self) -> float:
-        """How many times faster bfloat16 is than fp32 beside it; 0 where it does not work."""
+        """Speed-up of bfloat16 over fp32; 0 if it does not work."""
         if not self.works or self.float32 is None or self.bfloat16 is None:
             return 0.0
         return self.float32 / self.bfloat16
 
     def __str__(self) -> str:
-        """Say it in a few words."""
+        """Describe it in a few words."""
         held = "" if self.isa is None else f" with {ISA_VARIABLE}={self.isa}"
         if self.works:
             return f"bfloat16{held} {self.gain:.2f} times as fast as fp32"
@@ -86,17 +86,17 @@ class Trial:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What this machine's products can do."""
+    """The measured abilities of this machine's products."""
 
     trials: tuple[Trial, ...]
-    """The settings that were tried."""
+    """Results of all settings tried."""
 
     problem: str | None = None
-    """Why nothing could be tried, if so."""
+    """Why nothing could be measured, if so."""
 
     @property
     def best(self) -> Trial | None:
-        """The setting to use bfloat16 in; nothing where it works in none.
+        """The setting for bfloat16; None if it works in none.
 
         Another setting than torch's own must be faster by the margin too.
         """
@@ -108,19 +108,19 @@ class Verdict:
 
     @property
     def precision(self) -> Literal["float32", "bfloat16"]:
-        """What `auto` takes."""
+        """The precision that `auto` chooses."""
         best = self.best
         return "bfloat16" if best is not None and best.gain >= MARGIN else "float32"
 
     @property
     def isa(self) -> str | None:
-        """Value of ONEDNN_MAX_CPU_ISA that `auto` needs; nothing leaves it alone."""
+        """Value of ONEDNN_MAX_CPU_ISA that `auto` needs; None keeps torch's choice."""
         best = self.best
         return best.isa if best is not None and self.precision == "bfloat16" else None
 
     @property
     def broken(self) -> str | None:
-        """Say what is wrong where not even fp32 could be measured."""
+        """The error if not even fp32 could be measured."""
         if self.problem is not None:
             return self.problem
         plain = self.trials[0]
@@ -128,7 +128,7 @@ class Verdict:
 
     @property
     def why(self) -> str:
-        """Give the reason in a few words."""
+        """The reason in a few words."""
         if self.problem is not None:
             return self.problem
         told = [t for t in self.trials if not t.works or t is self.best]
@@ -136,11 +136,11 @@ class Verdict:
 
 
 _asked: dict[str, Verdict] = {}
-"""Verdicts that this process has met, by their files' names."""
+"""Verdicts read by this process, by their files' names."""
 
 
 def machine_verdict(*, again: bool = False) -> Verdict:
-    """Return what this machine's products can do; measure it where nobody has yet, or `again`."""
+    """Return this machine's verdict; measure it if there is none yet, or `again`."""
     file = verdict_file()
     if not again:
         if file.name in _asked:
@@ -151,13 +151,13 @@ def machine_verdict(*, again: bool = False) -> Verdict:
     verdict = _measure()
     _asked[file.name] = verdict
     if verdict.problem is None:
-        with suppress(OSError):  # a machine without a place to remember it is asked again
+        with suppress(OSError):  # without a writable cache folder it is measured again next time
             write_text(file, _text(verdict))
     return verdict
 
 
 def verdict_file() -> Path:
-    """Return where the verdict of this machine, torch and number of threads is kept."""
+    """Return the path of the verdict for this machine, torch and number of threads."""
     environment = _environment()
     settings = [environment.get(name) for name in (ISA_VARIABLE, "ATEN_CPU_CAPABILITY")]
     asked = [FORMAT, processor_identity(), torch.__version__, torch.get_num_threads(), settings]
@@ -171,7 +171,7 @@ def hold_back(isa: str) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment as the user made it, without our own setting."""
+    """Return the user's environment, without this package's own setting."""
     ours = {ISA_VARIABLE, OURS} if OURS in os.environ else set()
     return {name: value for name, value in os.environ.items() if name not in ours}
 
@@ -197,9 +197,9 @@ def _text(verdict: Verdict) -> str:
 
 
 def _measure() -> Verdict:
-    """Let a child process try; whatever becomes of it is an answer."""
+    """Measure in a child process; a crash is an answer too."""
     settings, environment = [AS_IS], _environment()
-    if ISA_VARIABLE not in environment:  # where the user has set it, it is as the user wants it
+    if ISA_VARIABLE not in environment:  # a value set by the user is kept
         settings.append(HELD_BACK)
     words = [sys.executable, "-m", "micronet_lm.training.precision.probe"]
     words += [str(torch.get_num_threads()), str(TRIAL_SECONDS), *settings]
