@@ -11,6 +11,7 @@ from micronet_lm.report import trigram
 from micronet_lm.report.trigram import Trigram
 
 WORDS = 12
+Gram = tuple[int, ...]
 
 
 def text(tokens: int, seed: int = 0) -> NDArray[np.uint16]:
@@ -27,20 +28,20 @@ class Slow:
     """Interpolated modified Kneser-Ney as the paper writes it."""
 
     def __init__(self, ids: list[int]) -> None:
-        three = Counter(zip(ids, ids[1:], ids[2:], strict=False))
-        two = Counter(gram[1:] for gram in three)
-        one = Counter(gram[1:] for gram in two)
+        three: Counter[Gram] = Counter(zip(ids, ids[1:], ids[2:], strict=False))
+        two: Counter[Gram] = Counter(gram[1:] for gram in three)
+        one: Counter[Gram] = Counter(gram[1:] for gram in two)
         self.counts = (one, two, three)
         self.discounts = [self._discounts(counts) for counts in self.counts]
-        self.followers: list[dict[tuple[int, ...], list[tuple[int, ...]]]] = []
+        self.followers: list[dict[Gram, list[Gram]]] = []
         for counts in self.counts:
-            found = defaultdict(list)
+            found: defaultdict[Gram, list[Gram]] = defaultdict(list)
             for gram in counts:
                 found[gram[:-1]].append(gram)
             self.followers.append(found)
 
     @staticmethod
-    def _discounts(counts: Counter[tuple[int, ...]]) -> list[float]:
+    def _discounts(counts: Counter[Gram]) -> list[float]:
         n = [0, *(sum(c == k for c in counts.values()) for k in (1, 2, 3, 4))]
         if not (n[1] and n[2] and n[3]):
             return [0, 0.5, 1, 1.5]
@@ -48,7 +49,7 @@ class Slow:
         raw = [k - (k + 1) * y * n[k + 1] / n[k] for k in (1, 2, 3)]
         return [0, *(min(max(d, 0.01), k - 0.01) for k, d in enumerate(raw, 1))]
 
-    def chance(self, context: tuple[int, ...], word: int) -> float:
+    def chance(self, context: Gram, word: int) -> float:
         below = self.chance(context[1:], word) if context else 1 / WORDS
         order = len(context)
         counts, discounts = self.counts[order], self.discounts[order]

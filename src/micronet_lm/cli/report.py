@@ -36,7 +36,8 @@ def add(verbs: Verbs) -> None:
 
 
 def _run(arguments: Arguments) -> int:
-    from micronet_lm.report.pipeline_report import is_pipeline, pipeline_document
+    from micronet_lm.report.pipeline_folder import is_pipeline
+    from micronet_lm.report.pipeline_report import pipeline_document
     from micronet_lm.report.run_report import run_document
     from micronet_lm.report.written import HTML, MARKDOWN, write_report
 

@@ -20,7 +20,7 @@ def curves_section(runs: Mapping[str, Path]) -> Section | None:
     trained = {
         name: found
         for name, found in lines.items()
-        if sum(line["kind"] != "machine" for line in found) > 1
+        if len({line["step"] for line in found if "perplexity" in line}) > 1
     }
     if not trained:
         return None
@@ -29,7 +29,8 @@ def curves_section(runs: Mapping[str, Path]) -> Section | None:
         blocks=[
             Picture(
                 name="curves",
-                caption="Perplexity over steps; training as the mean of the last steps.",
+                caption="Perplexity over steps. Solid: training, the mean of the last steps; "
+                "dashed with points: validation.",
                 svg=svg_of(curves(trained)),
             )
         ],
@@ -87,25 +88,15 @@ def accounting_section(rows: Sequence[Mapping[str, Any]], figure: Any, note: str
     )
 
 
-def samples_section(samples: Sequence[tuple[str, str]]) -> Section:
-    """Show what the model writes."""
-    text = "\n\n".join(f"{prompt} ▸ {written}" for prompt, written in samples)
+def environment_section() -> Section:
+    """Say when and on what it was made."""
     return Section(
-        title="Samples",
+        title="Environment",
         blocks=[
-            Text(
-                text="Beginnings of lines of the test split, after 500 tokens of what comes before "
-                "them, and behind the mark what the model writes on (temperature 0.8, the 40 "
-                "likeliest words)."
-            ),
-            Code(text=text),
+            Text(text="When and on what this page was written."),
+            Table(head=["what", "here"], rows=environment(), texts=2),
         ],
     )
-
-
-def environment_section() -> Section:
-    """Say what it was made on."""
-    return Section(title="Environment", blocks=[Table(head=["", ""], rows=environment())])
 
 
 def commands_section(commands: Sequence[str]) -> Section:

@@ -49,11 +49,11 @@ class Trigram:
     def __init__(self, ids: NDArray[np.integer], words: int) -> None:
         if len(ids) < 3:
             raise CorpusError(f"a text of {len(ids)} tokens has no trigram; it needs 3 or more")
-        ids = ids[:LIMIT].astype(np.int64)
-        self.tokens = len(ids)
+        counted = ids[:LIMIT].astype(np.int64)
+        self.tokens = len(counted)
         """Training tokens that were counted."""
         self._words = words
-        grams = (ids[:-2] * words + ids[1:-1]) * words + ids[2:]
+        grams = (counted[:-2] * words + counted[1:-1]) * words + counted[2:]
         three, counts = np.unique(grams, return_counts=True)
         two, before = np.unique(three % words**2, return_counts=True)
         one, before_one = np.unique(two % words, return_counts=True)
@@ -66,12 +66,12 @@ class Trigram:
 
     def losses(self, ids: NDArray[np.integer]) -> Floats:
         """Return the negative log-probability of each token after the first."""
-        ids, size = ids.astype(np.int64), self._words
-        word, last = ids[1:], ids[:-1]
+        whole, size = ids.astype(np.int64), self._words
+        word, last = whole[1:], whole[:-1]
         chances = self._one.mixed(word, np.zeros_like(word), np.full(len(word), 1 / size))
         chances = self._two.mixed(last * size + word, last, chances)
-        pair = ids[:-2] * size + ids[1:-1]  # the first predicted token has no trigram
-        chances[1:] = self._three.mixed(pair * size + ids[2:], pair, chances[1:])
+        pair = whole[:-2] * size + whole[1:-1]  # the first predicted token has no trigram
+        chances[1:] = self._three.mixed(pair * size + whole[2:], pair, chances[1:])
         return np.asarray(-np.log(chances))
 
     def perplexity(self, ids: NDArray[np.integer]) -> float:
@@ -98,8 +98,8 @@ def _discounts(counts: Keys) -> Floats:
     if not (n1 and n2 and n3):
         return np.array([0, 0.5, 1, 1.5])  # too little text to estimate them
     y = n1 / (n1 + 2 * n2)
-    found = np.array([0, 1 - 2 * y * n2 / n1, 2 - 3 * y * n3 / n2, 3 - 4 * y * n4 / n3])
-    return np.clip(found, [0, 0.01, 0.01, 0.01], [0, 0.99, 1.99, 2.99])
+    found = (1 - 2 * y * n2 / n1, 2 - 3 * y * n3 / n2, 3 - 4 * y * n4 / n3)
+    return np.array([0, *(min(max(d, 0.01), k - 0.01) for k, d in enumerate(found, 1))])
 
 
 def _look_up(keys: Keys, values: Floats, asked: Keys, missing: float) -> Floats:
