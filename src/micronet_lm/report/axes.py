@@ -96,7 +96,7 @@ def label_points(axes: Axes, names: Sequence[str], places: Sequence[tuple[float,
     taken: list[tuple[float, float]] = []
     for number in np.argsort(-dots[:, 1], kind="stable"):  # from top to bottom
         x, y = dots[number]
-        height = y + 5.0
+        height = y + 8.0
         while any(abs(x - left) < 80 and abs(height - used) < 12 for left, used in taken):
             height -= 3
         taken.append((float(x), float(height)))
