@@ -16,15 +16,15 @@ if TYPE_CHECKING:  # matplotlib is needed only for figures
 FORMS = ("png", "svg", "pdf")
 """File formats of figures."""
 
-KINDS = {"multiplies": "#2f6690", "adds": "#81b1d5", "other": "#e0a458"}
-"""Kinds of operations, and their colours."""
+KINDS = {"multiplies": "#0072b2", "adds": "#56b4e9", "other": "#e69f00"}
+"""Kinds of operations, and their colours: those of Okabe and Ito, for any colour vision."""
 
 COMPONENTS = {
     "embedding": "#6b7280",
-    "attention": "#6d4c9f",
-    "feed-forward": "#b79fdc",
-    "softmax": "#3f8f63",
-    "cache": "#e0a458",
+    "attention": "#0072b2",
+    "feed-forward": "#56b4e9",
+    "softmax": "#009e73",
+    "cache": "#e69f00",
 }
 """Components of a model, and their colours."""
 
@@ -53,15 +53,10 @@ def account_figure(account: Account) -> "Figure":
     left, right = figure.subplots(1, 2, sharey=True)
     _bars(left, names, {name: _storage(account, name, names) for name in COMPONENTS}, COMPONENTS)
     _bars(right, names, {kind: [getattr(p, kind) for p in parts] for kind in KINDS}, KINDS)
+    storage, operations = factors(account)
     for axes, what, unit, total, factor in (
-        (left, "storage", "32-bit parameters", account.storage, factors(account)[0]),
-        (
-            right,
-            "operations",
-            "32-bit operations per token",
-            account.operations,
-            factors(account)[1],
-        ),
+        (left, "storage", "32-bit parameters", account.storage, storage),
+        (right, "operations", "32-bit operations per token", account.operations, operations),
     ):
         below = f": 1/{factor:,.1f} of the baseline" if factor else ""
         axes.set_title(f"{what} {float(total):,.0f}{below}", fontsize=11)
@@ -79,7 +74,7 @@ def account_figure(account: Account) -> "Figure":
             amount = getattr(part, what)
             share = f"{float(amount / total):.1%}" if amount else "none"
             end = (float(amount), height)
-            axes.annotate(share, end, (4, 0), textcoords="offset points", va="center", fontsize=8)
+            axes.annotate(share, end, (4, 0), textcoords="offset points", va="center", fontsize=9)
     left.invert_yaxis()  # the step goes from top to bottom
     options = "".join(f"\n{option}" for option in account.rules.options)
     figure.suptitle(
@@ -88,6 +83,14 @@ def account_figure(account: Account) -> "Figure":
         fontweight="bold",
     )
     return figure
+
+
+def tick_label(value: float) -> str:
+    """Return a round number as short as people write it: 0.5, 800, 20,000, 1.5 M."""
+    for size, unit in ((1e9, " G"), (1e6, " M")):
+        if abs(value) >= size:
+            return f"{value / size:g}{unit}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:g}"
 
 
 def _storage(account: Account, component: str, names: list[str]) -> list[Fraction]:
@@ -100,7 +103,7 @@ def _storage(account: Account, component: str, names: list[str]) -> list[Fractio
 def _bars(
     axes: "Axes", names: list[str], columns: dict[str, list[Fraction]], colours: dict[str, str]
 ) -> None:
-    """Draw the columns as stacked horizontal bars, one per name."""
+    """Stack the columns as horizontal bars, one per name."""
     from matplotlib.ticker import MaxNLocator
 
     places = list(range(len(names)))
@@ -113,10 +116,11 @@ def _bars(
     axes.set_yticks(places, names)
     axes.set_xlim(0, max(begin) * 1.13)
     axes.set_ylim(-0.6, len(names) - 0.4)
-    axes.xaxis.set_major_locator(MaxNLocator(5))
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.tick_params(axis="x", labelsize=8)
+    axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_formatter(lambda value, _: tick_label(value))
+    axes.tick_params(axis="x", labelsize=9)
     axes.tick_params(axis="y", length=0)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(visible=True, axis="x", alpha=0.25)
+    axes.grid(visible=False, axis="y")
+    axes.grid(visible=True, axis="x", alpha=0.5)
     axes.set_axisbelow(True)

@@ -25,8 +25,9 @@ def add(verbs: Verbs) -> None:
         help="write one page about a pipeline or a run",
         description=(
             "Write one self-contained HTML page about the folder of a pipeline or of a run, and "
-            "the same as Markdown: summary, pipeline, curves, sensitivity, accounting, samples, "
-            "environment and the commands to repeat it."
+            "the same as Markdown: summary, pipeline, text, a trigram baseline, curves, "
+            "sensitivity, accounting, samples, speed, environment and the commands to repeat it. "
+            "A pipeline that is not finished is reported as far as it has come."
         ),
         epilog=_EXAMPLE,
     )
@@ -36,7 +37,8 @@ def add(verbs: Verbs) -> None:
 
 
 def _run(arguments: Arguments) -> int:
-    from micronet_lm.report.pipeline_report import is_pipeline, pipeline_document
+    from micronet_lm.report.pipeline_folder import is_pipeline
+    from micronet_lm.report.pipeline_report import pipeline_document
     from micronet_lm.report.run_report import run_document
     from micronet_lm.report.written import HTML, MARKDOWN, write_report
 

@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from micronet_lm.cli.output import amount, clock, make_table, size
+
+if TYPE_CHECKING:
+    from micronet_lm.report.samples import Sample
 
 
 def plan_shown(
@@ -49,14 +52,14 @@ def pipeline_shown(root: Path, stages: Mapping[str, Mapping[str, Any]]) -> Itera
         f": {packed['bytes']:,} bytes, storage {account['storage']:,.0f} 32-bit parameters, "
         f"{account['operations']:,.0f} operations per token, score {account['score']:.5f}",
     )
-    for prompt, written in _samples(file, Path(stages["corpus"]["path"])):
-        yield Text.assemble(f"  {prompt} ", ("|", "bold"), f" {written}")
+    for sample in _samples(file, Path(stages["corpus"]["path"])):
+        yield Text.assemble(f"  {sample.beginning} ", ("|", "bold"), f" {sample.written}")
     if "report" in stages:
         yield f"Report: {stages['report']['path']}/report.html"
     yield f'Next: micronet predict "..." -m {file}'
 
 
-def _samples(file: Path, corpus: Path) -> list[tuple[str, str]]:
+def _samples(file: Path, corpus: Path) -> "list[Sample]":
     from micronet_lm.corpus import Corpus
     from micronet_lm.report.samples import write_samples
 

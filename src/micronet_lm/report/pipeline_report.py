@@ -1,20 +1,25 @@
 """The report of a pipeline, from its records and its stages' results."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from micronet_lm.accounting import Account, count
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from micronet_lm.accounting import count
 from micronet_lm.accounting.figure import account_figure
 from micronet_lm.accounting.run_target import counted_shares
 from micronet_lm.artifact import read_packed
 from micronet_lm.artifact.packed_target import target_of
 from micronet_lm.corpus import Corpus
-from micronet_lm.errors import RunError
-from micronet_lm.pipeline.stages import MODELS
-from micronet_lm.pipeline.workspace import RECORDS
+from micronet_lm.pipeline.stages import MODELS, TRAINED
+from micronet_lm.report.axes import STYLE
 from micronet_lm.report.document import Document, Numbers, Picture, Section, Table, Text
 from micronet_lm.report.drawings import svg_of, trade
+from micronet_lm.report.environment import made_line
+from micronet_lm.report.noise import ERRORS, Change, changes
 from micronet_lm.report.parts import (
     accounting_section,
     commands_section,
@@ -22,16 +27,20 @@ from micronet_lm.report.parts import (
     environment_section,
     million,
     read_json,
-    samples_section,
     sensitivity_section,
 )
+from micronet_lm.report.pipeline_folder import PipelineFolder, plain_path
+from micronet_lm.report.progress_report import progress_document
 from micronet_lm.report.quantities import duration
-from micronet_lm.report.samples import write_samples
-from micronet_lm.report.stack import Layer, stack_svg
+from micronet_lm.report.speed import speed_section
+from micronet_lm.report.stack import SMALL, Layer, stack_svg
+from micronet_lm.report.text_parts import baseline_section, corpus_section, samples_section
 from micronet_lm.runs.files import PACKED, SEARCH
 
-SETUP = "pipeline.json"
-"""File with the settings of a pipeline, in its folder."""
+_CHANGES = (
+    "What each stage changed: ▼ green is better than before, ▲ red worse, ≈ a change of perplexity "
+    "that may be noise."
+)
 
 _LABELS = {
     "teacher": ("Teacher", "compression"),
@@ -42,52 +51,52 @@ _LABELS = {
 }
 
 
-def is_pipeline(folder: Path) -> bool:
-    """Return whether a folder is that of a pipeline."""
-    return (folder / RECORDS).is_dir()
-
-
 def pipeline_document(root: Path) -> Document:
-    """Return the report of a pipeline whose stage account is complete."""
-    records = {
-        record["stage"]: record
-        for record in (read_json(file) for file in sorted((root / RECORDS).glob("*.json")))
-    }
-    if "account" not in records or not records["account"]["complete"]:
-        raise RunError(f"{root} has no complete stage account yet: finish it with micronet run")
+    """Report a pipeline; one that has not come to its account, as far as it has come."""
+    folder = PipelineFolder.open(root)
+    if not folder.finished:
+        return progress_document(folder)
     rows = read_json(root / "account" / "account.json")["stages"]
-    setup = read_json(root / SETUP) if (root / SETUP).is_file() else {}
     corpus = Corpus.open(root / "corpus")
     packed = root / "packed" / PACKED
+    commands = folder.commands
     sections = [
-        _summary(rows, corpus),
-        _stack(rows, records),
-        _table(rows, records),
-        curves_section(_trained(root, records)),
+        _summary(rows),
+        _stack(rows, folder, changes(folder.runs(MODELS), corpus)),
+        _table(rows, folder),
+        corpus_section(corpus),
+        baseline_section(
+            corpus,
+            validation=rows[-1]["validation_perplexity"],
+            test=rows[-1]["test_perplexity"],
+            what="the packed model",
+        ),
+        curves_section(folder.runs(TRAINED)),
         sensitivity_section(root / "sensitivity"),
         _search(root / "searched"),
         accounting_section(
             rows[-1]["rows"],
-            account_figure(_account(packed, corpus)),
+            _account_figure(packed, corpus),
             "The packed model by the rules of the paper's authors, in 32-bit parameters and "
             "operations per token.",
         ),
         _trade(rows),
-        samples_section(write_samples(packed, corpus)),
+        samples_section(packed, corpus),
+        speed_section(packed),
         environment_section(),
-        commands_section(_commands(setup)),
+        commands_section(commands),
     ]
-    name = _plain_path(setup.get("recipe", root.name))
     manifest = corpus.manifest
     return Document(
-        title=f"{name}: from text to a packed model",
-        subtitle=f"{_plain_path(manifest.source)}, {manifest.tokens['train']:,} training tokens, "
+        title=f"{folder.name}: from text to a packed model",
+        subtitle=f"{plain_path(manifest.source)}, {manifest.tokens['train']:,} training tokens, "
         f"{manifest.words:,} words",
+        made=made_line(commands[0]),
         sections=[section for section in sections if section is not None],
     )
 
 
-def _summary(rows: list[dict[str, Any]], corpus: Corpus) -> Section:
+def _summary(rows: list[dict[str, Any]]) -> Section:
     last = rows[-1]
     dense = next(row for row in rows if row["stage"] == MODELS[0])
     times = 4 * dense["parameters"] / last["bytes"]
@@ -115,36 +124,75 @@ def _summary(rows: list[dict[str, Any]], corpus: Corpus) -> Section:
     )
 
 
-def _stack(rows: list[dict[str, Any]], records: Mapping[str, Any]) -> Section:
+def _stack(
+    rows: list[dict[str, Any]], folder: PipelineFolder, changed: Sequence[Change]
+) -> Section:
     layers = []
+    clear = {change.name: change.clear for change in changed}
     for row in rows:
         if row["stage"] not in _LABELS:
             continue
         label, kind = _LABELS[row["stage"]]
-        if row["stage"] == MODELS[0] and "teacher" in records:
+        if row["stage"] == MODELS[0] and "teacher" in folder.records:
             label = f"{label} + distillation"
         dense = row["nonzeros"] > 0.99 * row["weights"] and row["bits"] == 32
         values = {
             "storage": row["parameters"] if dense else row["storage"],
             "operations": row["operations"],
             "validation_perplexity": row["validation_perplexity"],
-            "seconds": _seconds(records[row["stage"]]),
+            "seconds": folder.seconds(row["stage"]),
         }
-        leads = row["stage"] in MODELS
-        layers.append(Layer(label=label, kind=kind, values=values, leads=leads))
-    return Section(
-        title="Pipeline",
-        blocks=[
-            Picture(
-                name="pipeline",
-                caption="What each stage changed; green is better than before, red worse.",
-                svg=stack_svg([("", layers)]),
+        layers.append(
+            Layer(
+                label=label,
+                kind=kind,
+                values=values,
+                leads=row["stage"] in MODELS,
+                clear=clear.get(row["stage"]),
             )
-        ],
+        )
+    picture = Picture(
+        name="pipeline",
+        caption=_CHANGES if sum(layer.leads for layer in layers) > 1 else "What the model takes.",
+        svg=stack_svg([("", layers)]),
     )
+    return Section(title="Pipeline", blocks=[picture, *_noise(layers, changed)])
 
 
-def _table(rows: list[dict[str, Any]], records: Mapping[str, Any]) -> Section:
+def _noise(layers: Sequence[Layer], changed: Sequence[Change]) -> list[Text | Table]:
+    """Say by which rule a change is more than noise, and show the numbers behind it."""
+    if not changed:
+        rule = f"A change of perplexity below {SMALL:.0%} is taken for noise."
+        return [Text(text=rule)] if sum(layer.leads for layer in layers) > 1 else []
+    return [
+        Text(
+            text=f"A change counts when it exceeds {ERRORS:g} standard errors of the paired "
+            f"difference of both models' losses, over blocks of the first {changed[0].tokens:,} "
+            "tokens of the validation split. That is the noise of the text; another seed of the "
+            "training may move a perplexity by more."
+        ),
+        Table(
+            head=["stage", "compared with", "reading", "change of perplexity", "± 2 errors"],
+            rows=[
+                [
+                    change.name,
+                    change.before,
+                    change.verdict,
+                    _signed(math.expm1(change.loss)),
+                    f"{ERRORS * change.error:.2%}",
+                ]
+                for change in changed
+            ],
+            texts=3,
+        ),
+    ]
+
+
+def _signed(share: float) -> str:
+    return f"{share:+.2%}".replace("-", "−")
+
+
+def _table(rows: list[dict[str, Any]], folder: PipelineFolder) -> Section:
     head = ["stage", "validation", "test", "not zero", "bits", "storage", "operations", "score"]
     lines = [
         [
@@ -157,7 +205,7 @@ def _table(rows: list[dict[str, Any]], records: Mapping[str, Any]) -> Section:
             f"{row['operations']:,.0f}",
             f"{row['score']:.5f}",
             f"{row['bytes']:,}",
-            duration(_seconds(records[row["stage"]])),
+            duration(folder.seconds(row["stage"])),
         ]
         for row in rows
     ]
@@ -211,39 +259,8 @@ def _trade(rows: list[dict[str, Any]]) -> Section:
     )
 
 
-def _trained(root: Path, records: Mapping[str, Any]) -> dict[str, Path]:
-    folders = {"teacher": "teacher", "student": "student", "prune": "pruned"}
-    return {name: root / folder for name, folder in folders.items() if name in records}
-
-
-def _account(packed: Path, corpus: Corpus) -> Account:
+def _account_figure(packed: Path, corpus: Corpus) -> Figure:
     model = read_packed(packed)
-    return count(
-        target_of(model, "packed model", counted_shares(corpus.split("test"), model.shape))
-    )
-
-
-def _seconds(record: Mapping[str, Any]) -> float:
-    return float(record["result"].get("seconds", record["seconds"]))
-
-
-def _commands(setup: Mapping[str, Any]) -> list[str]:
-    name = _plain_path(setup.get("recipe", "RECIPE"))
-    words = "".join(f" --{key} {_word(value)}" for key, value in setup.get("overrides", {}).items())
-    return [
-        f"micronet run {name}{words} --out DIR",
-        "micronet report DIR",
-        "micronet inspect DIR/packed/model.safetensors",
-        'micronet predict "..." -m DIR/packed/model.safetensors',
-    ]
-
-
-def _word(value: Any) -> str:
-    if isinstance(value, list):
-        return ",".join(map(str, value))
-    return "none" if value is None else _plain_path(str(value))
-
-
-def _plain_path(word: str) -> str:
-    """Return only the last part of an absolute path, because a report is given to others."""
-    return Path(word).name if Path(word).is_absolute() else word
+    shares = counted_shares(corpus.split("test"), model.shape)
+    with mpl.rc_context(STYLE):
+        return account_figure(count(target_of(model, "packed model", shares)))

@@ -1,14 +1,21 @@
-"""Samples of a model: continuations of a few lines of the test split."""
+"""What a model can do: it writes on after lines of the test split, and suggests next words."""
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+
+import numpy as np
 
 from micronet_lm.artifact.packing import model_of_run
 from micronet_lm.artifact.writer import write_packed
 from micronet_lm.corpus import Corpus
+from micronet_lm.corpus.detokenize import detokenize
 from micronet_lm.corpus.vocabulary import EOS, UNK
-from micronet_lm.runtime.model import load
+from micronet_lm.runtime.model import LM, load
+from micronet_lm.runtime.state import Candidate
 
 LINES, PROMPT, WORDS = 3, 5, 30
 """Number of lines, words that each begins with, and words that the model adds."""
@@ -18,9 +25,52 @@ BEFORE = 500
 
 TEMPERATURE, TOP_K = 0.8, 40
 
+ASKED, SHOWN, NEXT = 1000, 8, 5
+"""Places where the model suggests words, how many of them are shown, and words suggested."""
 
-def write_samples(packed: Path, corpus: Corpus) -> list[tuple[str, str]]:
-    """Return each line's beginning and a packed model's continuation."""
+SEEN = 8
+"""Tokens before a shown place that a reader sees."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """A line's beginning, how it goes on, and how the model goes on."""
+
+    beginning: str
+    true: str
+    written: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suggested:
+    """What the model suggests at one place, beside the word that comes."""
+
+    before: str
+    """The end of what the model has read."""
+    true: str
+    words: tuple[Candidate, ...]
+    """Its suggestions, the likeliest first."""
+
+    @property
+    def place(self) -> int | None:
+        """The number of the true word among the suggestions, from 1."""
+        return next((n for n, own in enumerate(self.words, 1) if own.word == self.true), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suggestions:
+    """Suggestions at consecutive words of the test split."""
+
+    asked: int
+    """Places that have a word which can be shown: no line's end, no unknown word."""
+    hits: tuple[int, ...]
+    """At how many of them the true word is among the first 1, 2, ... suggestions."""
+    shown: tuple[Suggested, ...]
+    """Some of the places, evenly spread."""
+
+
+def write_samples(packed: Path, corpus: Corpus) -> list[Sample]:
+    """Let a packed model write on after beginnings of lines."""
     lm, ids = load(packed), corpus.split("test")
     found = []
     for number, low in enumerate(_beginnings(corpus)):
@@ -28,16 +78,59 @@ def write_samples(packed: Path, corpus: Corpus) -> list[tuple[str, str]]:
         state = lm.start()
         state.feed_words(corpus.vocabulary.decode(ids[max(0, low - BEFORE) : high]))
         written = "".join(state.write(WORDS, TEMPERATURE, TOP_K, seed=number))
-        found.append((corpus.decode(ids[low:high]), " ".join(written.split())))
+        sample = Sample(
+            beginning=_readable(corpus.decode(ids[low:high]), corpus),
+            true=_readable(corpus.decode(ids[high : high + WORDS]), corpus),
+            written=_readable(written, corpus),
+        )
+        found.append(sample)
     return found
 
 
-def samples_of_run(run: Path, corpus: Corpus) -> list[tuple[str, str]]:
-    """Return samples of a run's best model, through a temporary packed file."""
+def suggest_words(packed: Path, corpus: Corpus) -> Suggestions | None:
+    """Ask a packed model for the next word at consecutive places; nothing in a text of none."""
+    lm, ids = load(packed), corpus.split("test")
+    start = min(BEFORE, len(ids) // 2)
+    tokens = corpus.vocabulary.decode(ids[: start + ASKED])
+    state = lm.start()
+    state.feed_words(tokens[:start])
+    found = []
+    for place in range(start, len(tokens)):
+        true = _shown_word(lm, tokens[place - 1], tokens[place])
+        if true:
+            before = _readable(corpus.tokenizer.join(tokens[max(0, place - SEEN) : place]), corpus)
+            words = tuple(state.top_k(NEXT))
+            found.append(Suggested(before=before, true=true, words=words))
+        state.feed_words([tokens[place]])
+    if not found:
+        return None
+    places = [own.place or NEXT + 1 for own in found]
+    spread = np.linspace(0, len(found) - 1, min(SHOWN, len(found)) + 2).astype(int)[1:-1]
+    return Suggestions(
+        asked=len(found),
+        hits=tuple(sum(place <= k for place in places) for k in range(1, NEXT + 1)),
+        shown=tuple(found[place] for place in dict.fromkeys(spread.tolist())),
+    )
+
+
+@contextmanager
+def packed_run(run: Path, corpus: Corpus) -> Iterator[Path]:
+    """Pack a run's best model into a file that is thrown away."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "model.safetensors"
         write_packed(file, model_of_run(run, corpus))
-        return write_samples(file, corpus)
+        yield file
+
+
+def _shown_word(lm: LM, before: str, token: str) -> str:
+    """Return what a token looks like as a suggestion; nothing where none can be."""
+    return lm.screen.looks(token) if lm.screen.fits(before, token) else ""
+
+
+def _readable(text: str, corpus: Corpus) -> str:
+    """Return text in one line with the usual spacing, as people read it."""
+    lines = " ".join(text.split())
+    return detokenize(lines) if corpus.tokenizer.name == "wikitext" else lines
 
 
 def _beginnings(corpus: Corpus) -> list[int]:

@@ -7,6 +7,8 @@ from matplotlib.figure import Figure
 
 from micronet_lm.compression.sensitivity import Sensitivity
 from micronet_lm.files import replacing
+from micronet_lm.report.axes import STYLE, curve_style, linear, logarithmic
+from micronet_lm.report.palette import GRAY
 from micronet_lm.training import perplexity
 
 _KINDS = {
@@ -34,29 +36,29 @@ def sensitivity_figure(result: Sensitivity, *, subject: str) -> Figure:
         kind = next((kind for key, kind in _KINDS.items() if key in name), "others")
         panels.setdefault(kind, []).append(name)
     base = perplexity(result.base)
-    with mpl.rc_context({"font.size": 8, "axes.spines.top": False, "axes.spines.right": False}):
+    with mpl.rc_context(STYLE):
         rows = -(-len(panels) // 3)
-        figure = Figure(figsize=(11, 3.2 * rows), layout="constrained")
-        grid = figure.subplots(rows, 3, squeeze=False, sharex=True, sharey=True).flatten()
+        columns = min(3, len(panels))
+        figure = Figure(figsize=(3.7 * columns, 3.4 * rows), layout="constrained")
+        grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).flatten()
         for axes, (kind, names) in zip(grid, panels.items(), strict=False):
-            colours = mpl.colormaps["viridis"].resampled(max(2, len(names)))
             for number, name in enumerate(names):
                 points = result.losses[name]
                 label = f"{_short(name)} ({result.sizes[name]:,})"
                 heights = [base, *(perplexity(loss) for loss in points.values())]
-                axes.plot([0, *points], heights, ".-", color=colours(number), label=label)
-            axes.axhline(base, color="0.7", linewidth=0.8, zorder=0)
-            axes.set(title=kind, xlabel="sparsity of the matrix", ylabel="perplexity")
-            axes.grid(visible=True, alpha=0.25)
-            axes.legend(frameon=False, fontsize=7)
-        grid[0].set_yscale("log")
-        grid[0].set_ylim(base * 0.97, base * 2)  # only the range near the base matters for pruning
-        ticks = [base * factor for factor in (1, 1.1, 1.25, 1.5, 2)]
-        grid[0].set_yticks(ticks, [f"{tick:.0f}" for tick in ticks], minor=False)
-        grid[0].minorticks_off()
+                axes.plot([0, *points], heights, label=label, **curve_style(number))
+            axes.axhline(base, color=GRAY, linewidth=0.8, zorder=0)
+            axes.set_title(kind, fontsize=10)
+            axes.legend(fontsize=8)
+        worst = perplexity(max(max(points.values()) for points in result.losses.values()))
+        # What matters for pruning is near the base.
+        logarithmic(grid[0].yaxis, base * 0.97, min(base * 2, max(worst, base * 1.1) * 1.05))
+        linear(grid[0].xaxis)
+        figure.supxlabel("sparsity of the matrix", fontsize=10)
+        figure.supylabel("perplexity", fontsize=10)
         for axes in grid[len(panels) :]:
             axes.set_visible(False)
-        figure.suptitle(f"Sensitivity of every matrix to pruning, {subject}", fontsize=10)
+        figure.suptitle(f"Sensitivity of every matrix to pruning, {subject}", fontsize=11)
     return figure
 
 

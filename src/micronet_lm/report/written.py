@@ -34,7 +34,8 @@ def report_stage(stages: Mapping[str, Stage], setup: Mapping[str, Any]) -> Stage
 
 
 def _report(here: Path, inputs: Mapping[str, Product], *, setup: dict[str, Any]) -> dict[str, Any]:
-    from micronet_lm.report.pipeline_report import SETUP, pipeline_document
+    from micronet_lm.report.pipeline_folder import SETUP
+    from micronet_lm.report.pipeline_report import pipeline_document
 
     root = here.parent
     write_text(root / SETUP, json.dumps(setup, indent=1) + "\n")

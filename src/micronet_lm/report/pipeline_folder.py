@@ -1,0 +1,101 @@
+"""The folder of a pipeline as reports read it: its records, and what it was started with."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from micronet_lm.errors import RunError
+from micronet_lm.pipeline.stages import MODELS
+from micronet_lm.pipeline.workspace import RECORDS
+from micronet_lm.report.parts import read_json
+
+SETUP = "pipeline.json"
+"""What a pipeline was started with, in its folder."""
+
+_FIRST = ("corpus", "teacher", "soft-labels", "student", "sensitivity")
+STAGES: tuple[str, ...] = (*_FIRST, *MODELS[1:], "pack", "account")
+"""All that a pipeline may have before its report, in order."""
+
+_FOLDERS = {"prune": "pruned", "search-cache": "searched", "quantize": "quantized"}
+
+
+def is_pipeline(folder: Path) -> bool:
+    """Return whether a folder is that of a pipeline."""
+    return (folder / RECORDS).is_dir()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PipelineFolder:
+    """A pipeline's folder, finished or not."""
+
+    root: Path
+    records: dict[str, Any]
+    """What is written down of each stage, in the stages' order."""
+    setup: dict[str, Any]
+
+    @classmethod
+    def open(cls, root: Path) -> "PipelineFolder":
+        """Read all records; refuse a folder in which nothing has begun."""
+        found = {
+            record["stage"]: record
+            for record in (read_json(file) for file in (root / RECORDS).glob("*.json"))
+        }
+        records = {name: found[name] for name in STAGES if name in found}
+        if not records:
+            raise RunError(f"{root} has no stage yet; begin it with micronet run")
+        setup = read_json(root / SETUP) if (root / SETUP).is_file() else {}
+        return cls(root=root, records=records, setup=setup)
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has come to its account, and no stage has begun anew since then."""
+        account = self.records.get("account", {"complete": False})
+        return bool(account["complete"]) and all(
+            name in self.records
+            and self.records[name]["complete"]
+            and self.records[name]["fingerprint"] == fingerprint
+            for name, fingerprint in account["needs"].items()
+        )
+
+    @property
+    def name(self) -> str:
+        """Name of the recipe; of the folder, where it is not written down."""
+        packed = self.records.get("pack", {}).get("settings", {})
+        return plain_path(self.setup.get("recipe", packed.get("name", self.root.resolve().name)))
+
+    @property
+    def commands(self) -> list[str]:
+        """What to type to make it again and to use it; the first is what made it."""
+        if self.setup:
+            overrides = self.setup["overrides"].items()
+            words = "".join(f" --{key} {_word(value)}" for key, value in overrides)
+            first = f"micronet run {self.name}{words} --out DIR"
+        else:  # only a report writes them down
+            first = "micronet run RECIPE [--section.key VALUE ...] --out DIR"
+        return [
+            first,
+            "micronet report DIR",
+            "micronet inspect DIR/packed/model.safetensors",
+            'micronet predict "..." -m DIR/packed/model.safetensors',
+        ]
+
+    def runs(self, names: Sequence[str]) -> dict[str, Path]:
+        """Return the folders of those of some stages that have begun."""
+        return {n: self.root / _FOLDERS.get(n, n) for n in names if n in self.records}
+
+    def seconds(self, stage: str) -> float:
+        """Return how long a stage took."""
+        record = self.records[stage]
+        return float(record["result"].get("seconds", record["seconds"]))
+
+
+def plain_path(word: str) -> str:
+    """Return only the last part of an absolute path, for a report goes to others."""
+    return Path(word).name if Path(word).is_absolute() else word
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return "none" if value is None else plain_path(str(value))
