@@ -85,6 +85,10 @@ def test_overrides(words: list[str], expected: dict[str, object]) -> None:
         ({"corpus.max_vocabulary": 25_000}, "max_vocabulary 25000 is not above the last of model"),
         ({"train.accumulate": 3}, "accumulate 3 must divide the batch of 20"),
         ({"train.warmup": 300_000}, "warmup 300000 must be shorter than the 200000 steps"),
+        (
+            {"train.beginnings": 0.5, "train.sampling": "stream"},
+            "beginnings 0.5 needs random windows",
+        ),
         ({"train.final_learning_rate": 1.0}, "final_learning_rate 1.0 must not exceed"),
         ({"model.context": "97"}, "model.context = '97': input should be a valid integer"),
         ({"model.context": True}, "model.context = True: input should be a valid integer"),

@@ -182,6 +182,10 @@ class TrainConfig(Section):
     sampling: Literal["random", "stream"] = "random"
     """`random` windows of the text, or contiguous `stream`s that carry the state along."""
 
+    beginnings: float = Field(default=0.0, ge=0.0, le=1.0)
+    """Share of the random windows that begin at a line's beginning, for models that are asked about
+    texts of a few words; short windows (`window`) have more of such words."""
+
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """Of training's matrix products; `auto` takes bfloat16 where a measurement shows that it works
     on this machine and is at least 1.1 times as fast (`micronet doctor` tells)."""
@@ -204,6 +208,11 @@ class TrainConfig(Section):
         if self.warmup >= self.steps:
             raise ValueError(
                 f"warmup {self.warmup} must be shorter than the {self.steps} steps of the run"
+            )
+        if self.beginnings and self.sampling == "stream":
+            raise ValueError(
+                f"beginnings {self.beginnings} needs random windows, but sampling is stream; "
+                "set one of them otherwise"
             )
         if self.final_learning_rate > self.learning_rate:
             raise ValueError(
