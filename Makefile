@@ -52,8 +52,9 @@ demo: $(BASE)  ## a first prediction, then the whole pipeline on the embedded co
 	@$(MAKE) --no-print-directory VENV=$(VENV) $(TRAIN)
 	$(BIN)/micronet run demo --out runs/demo
 
-demo-model: demo  ## make the packed model anew that ships with the package
-	cp runs/demo/packed/model.safetensors src/micronet_lm/models/demo.safetensors
+demo-model: $(TRAIN)  ## make the packed model anew that ships with the package: runs/shipped
+	$(BIN)/micronet run demo/shipped --out runs/shipped
+	cp runs/shipped/packed/model.safetensors src/micronet_lm/models/demo.safetensors
 
 test: check  ## all checks and tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal

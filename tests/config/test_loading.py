@@ -95,6 +95,10 @@ def test_overrides(words: list[str], expected: dict[str, object]) -> None:
             "warmup must be shorter than the run's 200000 steps, got 300000",
         ),
         ({"train.final_learning_rate": 1.0}, r"final_learning_rate must not exceed .* got 1\.0"),
+        (
+            {"train.beginnings": 0.5, "train.sampling": "stream"},
+            "beginnings 0.5 needs random windows",
+        ),
         ({"model.context": "97"}, "model.context = '97': input should be a valid integer"),
         ({"model.context": True}, "model.context = True: input should be a valid integer"),
         ({"train.learning_rate": float("nan")}, "learning_rate = nan: input should be a finite"),

@@ -76,3 +76,36 @@ def test_streams_are_contiguous_and_begin_anew_after_a_pass() -> None:
 def test_a_text_that_is_too_short(sampling: str, batch: int, window: int, needed: str) -> None:
     with pytest.raises(CorpusError, match=f"10,000 tokens, .* need {needed}: lower train"):
         sampler(sampling=sampling, batch=batch, window=window)
+
+
+def lines_of_seven(**settings: object) -> Sampler:
+    """A text in which every seventh word is a line end, 0."""
+    ids = (np.arange(10_000) % 7).astype(np.uint16)
+    shape = {"sampling": "random", "batch": 4, "window": 100, "seed": 0, "line_end": 0}
+    return Sampler(ids, **{**shape, **settings})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
+def test_a_share_of_the_windows_begins_at_a_line_end(share: float) -> None:
+    plain, own = lines_of_seven(), lines_of_seven(beginnings=share)
+    before = np.concatenate([plain.rows(step).starts for step in range(50)])
+    after = np.concatenate([own.rows(step).starts for step in range(50)])
+    moved = after - before
+    chosen = np.arange(1, 201) * share // 1 > np.arange(200) * share // 1
+    assert chosen.sum() == round(200 * share)
+    assert (after[chosen] % 7 == 0).all()
+    assert ((moved >= 0) & (moved < 7)).all()
+    assert (moved[~chosen] == 0).all()
+
+
+def test_a_beginning_after_the_last_line_end_is_the_first() -> None:
+    ids = np.ones(400, dtype=np.uint16)
+    ids[3] = 0
+    settings: dict[str, object] = {"batch": 1, "window": 100, "seed": 0}
+    one = Sampler(ids, sampling="random", beginnings=1.0, line_end=0, **settings)  # type: ignore[arg-type]
+    assert {int(one.rows(step).starts[0]) for step in range(20)} == {3}
+
+
+def test_a_text_without_lines_has_no_beginnings() -> None:
+    with pytest.raises(CorpusError, match="no line end that a whole window follows"):
+        sampler(beginnings=0.5, line_end=20_000)

@@ -106,6 +106,20 @@ def test_streams_carry_the_state_along(
     assert seen == [0] * 5
 
 
+def test_beginnings_let_sequences_begin_with_a_line_end(tmp_path: Path, corpus: Corpus) -> None:
+    first: list[int] = []
+
+    def spy(model: LanguageModel, hidden: Tensor, batch: Batch, memory: Memory | None) -> Loss:
+        first.extend(batch.inputs[:, 0].tolist())
+        return next_word_loss(model, hidden, batch, memory)
+
+    recipe = tiny_recipe(corpus, train__beginnings=0.5, train__steps=5)
+    train(Run(tmp_path), recipe, corpus, objective=spy, quiet=True)
+    line_end = corpus.vocabulary.words.index("<eos>")
+    assert all(word == line_end for word in first[1::2])
+    assert any(word != line_end for word in first[::2])
+
+
 class Counter(Plugin):
     """Counts tokens, adds a parameter, nails a weight, and stops the run by a signal if asked."""
 

@@ -187,6 +187,10 @@ class TrainConfig(Section):
     sampling: Literal["random", "stream"] = "random"
     """`random` windows of the text, or contiguous `stream`s that keep the state between steps."""
 
+    beginnings: float = Field(default=0.0, ge=0.0, le=1.0)
+    """Share of the random windows that begin at a line's beginning, for models that are asked about
+    texts of a few words; short windows (`window`) have more of such words."""
+
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """Precision of training's matrix products; `auto` chooses bfloat16 if a measurement shows that
     it works on this machine and is at least 1.1 times as fast (see `micronet doctor`)."""
@@ -209,6 +213,11 @@ class TrainConfig(Section):
         if self.warmup >= self.steps:
             raise ValueError(
                 f"warmup must be shorter than the run's {self.steps} steps, got {self.warmup}"
+            )
+        if self.beginnings and self.sampling == "stream":
+            raise ValueError(
+                f"beginnings {self.beginnings} needs random windows, but sampling is stream; "
+                "set one of them otherwise"
             )
         if self.final_learning_rate > self.learning_rate:
             raise ValueError(

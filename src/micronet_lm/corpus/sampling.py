@@ -41,9 +41,12 @@ class Sampler:
         batch: int,
         window: int,
         seed: int,
+        beginnings: float = 0.0,
+        line_end: int | None = None,
     ) -> None:
         self._ids = ids
         self._batch, self._window, self._seed = batch, window, seed
+        self._beginnings = beginnings
         self._random = sampling == "random"
         # A stream needs one more token than its inputs; random tiles are shifted by up to a window.
         needed = 2 * window if self._random else batch * window + 1
@@ -53,13 +56,21 @@ class Sampler:
                 f"the split has {len(ids):,} tokens, but {sampling} windows of {window:,} "
                 f"in a batch of {batch} need {needed:,}: lower {remedy}"
             )
+        if beginnings:
+            # A window that begins with a line end predicts a line's first word.
+            self._line_ends = np.flatnonzero(ids[: len(ids) - window] == line_end)
+            if not len(self._line_ends):
+                raise CorpusError(
+                    "the split has no line end that a whole window follows; "
+                    "set train.beginnings 0 or lower train.window"
+                )
         self._order: tuple[int, NDArray[np.int64]] | None = None
 
     def rows(self, step: int, first: int = 0, count: int | None = None) -> Rows:
         """Return rows `first` to `first + count` of the batch of `step` (all rows by default)."""
         wanted = range(first, first + (self._batch if count is None else count))
         if self._random:
-            starts = [self._random_start(step * self._batch + row) for row in wanted]
+            starts = [self._start(step * self._batch + row) for row in wanted]
             fresh = True
         else:
             length = (len(self._ids) - 1) // self._batch
@@ -73,6 +84,17 @@ class Sampler:
             starts=np.array(starts, dtype=np.int64),
             fresh=fresh,
         )
+
+    def _start(self, number: int) -> int:
+        """Start of the number-th window, moved on to the next line end if it shall begin a text.
+
+        Over any stretch of the run, the share of such windows is `beginnings`.
+        """
+        start = self._random_start(number)
+        if int((number + 1) * self._beginnings) == int(number * self._beginnings):
+            return start
+        following = np.searchsorted(self._line_ends, start)
+        return int(self._line_ends[following % len(self._line_ends)])
 
     def _random_start(self, number: int) -> int:
         """Return the start of the number-th window of the run.

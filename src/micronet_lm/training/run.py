@@ -25,7 +25,7 @@ from micronet_lm.training.checkpoint import (
 from micronet_lm.training.precision import Products
 from micronet_lm.training.schemes import build_model
 
-FIXED = {"train.batch", "train.window", "train.sampling", "train.seed"}
+FIXED = {"train.batch", "train.window", "train.sampling", "train.beginnings", "train.seed"}
 """Keys of `train` that a run cannot change, because they decide the order of the text."""
 
 

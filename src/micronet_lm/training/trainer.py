@@ -19,6 +19,7 @@ from torch.nn.parallel import DistributedDataParallel
 from micronet_lm.config import Recipe
 from micronet_lm.corpus import Corpus
 from micronet_lm.corpus.sampling import Sampler
+from micronet_lm.corpus.vocabulary import EOS
 from micronet_lm.errors import ConfigError, NonFiniteLossError
 from micronet_lm.model import LanguageModel
 from micronet_lm.runs import Progress
@@ -75,6 +76,8 @@ class Trainer:
             batch=config.batch,
             window=config.window,
             seed=config.seed,
+            beginnings=config.beginnings,
+            line_end=corpus.vocabulary.words.index(EOS),
         )
         for split in ("train", "valid"):
             check_ids(corpus.split(split), recipe.model)
