@@ -281,7 +281,11 @@ def test_mistakes(
             "each of which must be a whole number, got 'x'",
         ),
         (["quantize", here, "--out", out, "--sweep", "9", "--methods", "magic"], 2, "got magic"),
-        (["quantize", here, "--out", out, "--sweep", "9", "--tokens", "0"], 2, "--tokens must be at least 1, got 0"),
+        (
+            ["quantize", here, "--out", out, "--sweep", "9", "--tokens", "0"],
+            2,
+            "--tokens must be at least 1, got 0",
+        ),
         *(
             (
                 ["quantize", here, "--out", out, "--sweep", "9", *words],
