@@ -23,6 +23,7 @@ from micronet_lm.compression import (
 )
 from micronet_lm.compression.pruned_run import make_plan, prune
 from micronet_lm.compression.quantization.run import quantize, quantized_recipe
+from micronet_lm.compression.searched_run import confirmation_sentence
 from micronet_lm.compression.sensitivity import analyse_run
 from micronet_lm.config import CorpusConfig, DistillConfig, Recipe
 from micronet_lm.corpus import Corpus
@@ -99,15 +100,19 @@ def prune_model(here: Path, inputs: Inputs, *, recipe: Recipe) -> dict[str, Any]
     return {**_trained(run, corpus, outcome), "sparsity": plan.final.sparsity}
 
 
-def search(here: Path, inputs: Inputs, *, size: int, ramp: int | None) -> dict[str, Any]:
+def search(
+    here: Path, inputs: Inputs, *, size: int, ramp: int | None, confirm: bool
+) -> dict[str, Any]:
     """Find the cache's best parameters on the validation split."""
     source, corpus = Run.open(inputs["source"].path), Corpus.open(inputs["corpus"].path)
     ids, model = corpus.split("valid"), source.model()
     with bar("Reading valid", total=len(ids) - 1, unit="tokens") as advance:
         surface = Surface(model, ids, advance=advance)
-    found = search_cache(model, surface, size=size, ramp=ramp)
-    write_searched_run(source, "best", corpus, "valid", found, here)
-    return {**measured(Run(here), corpus), "size": size}
+    found = search_cache(model, surface, size=size, ramp=ramp, confirm=confirm)
+    record = write_searched_run(source, "best", corpus, "valid", found, here)
+    sentence = confirmation_sentence(record)
+    told = {"confirmation": sentence} if sentence else {}
+    return {**measured(Run(here), corpus), "size": found.kept_size, **told}
 
 
 def quantize_model(here: Path, inputs: Inputs, *, changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from micronet_lm.accounting.figure import account_figure
 from micronet_lm.accounting.run_target import counted_shares
 from micronet_lm.artifact import read_packed
 from micronet_lm.artifact.packed_target import target_of
+from micronet_lm.compression.searched_run import confirmation_sentence
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import RunError
 from micronet_lm.pipeline.stages import MODELS
@@ -179,19 +180,22 @@ def _search(folder: Path) -> Section | None:
     if not file.is_file():
         return None
     found = read_json(file)
-    points = [("as trained, at the new size", found["start"]), ("found", found["found"])]
+    before = f"{found['before']['perplexity']:,.2f}"
+    points = [("as trained, at the new size", found["start"])]
+    points.append(("kept", found.get("kept", found["found"])))
     rows = [
         [name, f"{p['theta']:.5f}", f"{p['lam']:.4f}", f"{p['perplexity']:,.2f}"]
+        if p
+        else [name, "no cache", "", before]
         for name, p in points
     ]
-    before = f"{found['before']['perplexity']:,.2f}"
     return Section(
         title="Cache search",
         blocks=[
             Text(
                 text=f"The cache's θ and λ for {found['size']:,} activations, found on the "
                 f"validation split in {len(found['points'])} points; before the search it was "
-                f"{before}."
+                f"{before}. {confirmation_sentence(found) or ''}".rstrip()
             ),
             Table(head=["", "θ", "λ", "validation"], rows=rows, strong=1),
         ],
