@@ -27,6 +27,7 @@ from micronet_lm.compression.searched_run import confirmation_sentence
 from micronet_lm.compression.sensitivity import analyse_run
 from micronet_lm.config import CorpusConfig, DistillConfig, Recipe
 from micronet_lm.corpus import Corpus
+from micronet_lm.corpus.splits import perplexity_disagreement, unknown_disagreement
 from micronet_lm.errors import RunError
 from micronet_lm.files import write_text
 from micronet_lm.pipeline.stage import Interrupted, Product, Work
@@ -51,6 +52,7 @@ def build_corpus(
         "fingerprint": corpus.fingerprint,
         "words": manifest.words,
         "tokens": dict(manifest.tokens),
+        **_warned(unknown_disagreement(manifest.tokens, manifest.unknown)),
     }
 
 
@@ -179,11 +181,13 @@ def measured(run: Run, corpus: Corpus) -> dict[str, Any]:
         test = evaluate(model, ids, advance=advance)
     cache = model.cache
     learned = {} if cache is None else {"theta": cache.theta.item(), "lam": cache.lam.item()}
+    valid = perplexity(best)
     return {
         **learned,
         "parameters": model.parameter_count(),
-        "validation_perplexity": perplexity(best),
+        "validation_perplexity": valid,
         "test_perplexity": test.perplexity,
+        **_warned(perplexity_disagreement(valid, test.perplexity)),
     }
 
 
@@ -192,6 +196,10 @@ def _trained(run: Run, corpus: Corpus, outcome: Outcome) -> dict[str, Any]:
         raise Interrupted(f"after step {outcome.step:,}")
     numbers = {"steps": outcome.step, "best_step": outcome.best_step}
     return {**numbers, "seconds": outcome.seconds, **measured(run, corpus)}
+
+
+def _warned(sentence: str | None) -> dict[str, Any]:
+    return {"warning": sentence} if sentence else {}
 
 
 def _perplexities(product: Product) -> dict[str, Any]:

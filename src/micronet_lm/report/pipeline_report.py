@@ -11,6 +11,7 @@ from micronet_lm.artifact import read_packed
 from micronet_lm.artifact.packed_target import target_of
 from micronet_lm.compression.searched_run import confirmation_sentence
 from micronet_lm.corpus import Corpus
+from micronet_lm.corpus.splits import perplexity_disagreement, unknown_disagreement
 from micronet_lm.errors import RunError
 from micronet_lm.pipeline.stages import MODELS
 from micronet_lm.pipeline.workspace import RECORDS
@@ -89,7 +90,11 @@ def pipeline_document(root: Path) -> Document:
 
 
 def _summary(rows: list[dict[str, Any]], corpus: Corpus) -> Section:
-    last = rows[-1]
+    last, manifest = rows[-1], corpus.manifest
+    warnings = (
+        unknown_disagreement(manifest.tokens, manifest.unknown),
+        perplexity_disagreement(last["validation_perplexity"], last["test_perplexity"]),
+    )
     dense = next(row for row in rows if row["stage"] == MODELS[0])
     times = 4 * dense["parameters"] / last["bytes"]
     return Section(
@@ -112,6 +117,7 @@ def _summary(rows: list[dict[str, Any]], corpus: Corpus) -> Section:
                 f"perplexity of at most 35; counted by the challenge's own text it is "
                 f"{last['challenge']['score']:.5f}."
             ),
+            *(Text(text=f"Warning: {warning}.") for warning in warnings if warning),
         ],
     )
 
