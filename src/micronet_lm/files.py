@@ -9,13 +9,26 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
+def check_folder(path: Path) -> None:
+    """Refuse a folder that `make_folder` would refuse; change nothing.
+
+    Below the working directory any folder can be made. Elsewhere its parent must exist, so that a
+    mistyped `/new/folder/file` makes nothing.
+    """
+    existing = next(place for place in (path, *path.absolute().parents) if place.exists())
+    if not existing.is_dir():
+        why = f"{existing} is a file, not a folder; choose another place"
+        raise NotADirectoryError(errno.ENOTDIR, why, str(path))
+    missing = [place for place in (path, *path.parents) if not place.exists()]
+    if len(missing) > 1 and not _is_below_here(path):
+        why = f"the folder {missing[1]} does not exist; make it first or choose another path"
+        raise FileNotFoundError(errno.ENOENT, why, str(path))
+
+
 def make_folder(path: Path) -> None:
-    """Create a folder and its missing parents."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        why = "not a directory, or its parent is not one; choose another path"
-        raise NotADirectoryError(errno.ENOTDIR, why, str(path)) from None
+    """Make a folder, with those above it, where they do not exist and may be made."""
+    check_folder(path)
+    path.mkdir(parents=True, exist_ok=True)
 
 
 @contextmanager
@@ -26,6 +39,8 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "is a directory; choose a file name", str(path))
+    if path.exists() and not path.is_file():  # a device or a pipe would be lost to the rename
+        raise FileExistsError(errno.EEXIST, "is not a regular file; choose another path", str(path))
     make_folder(path.parent)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     os.close(handle)
@@ -56,6 +71,12 @@ def write_text(path: Path, text: str) -> None:
     """Write a small text file atomically."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def _is_below_here(path: Path) -> bool:
+    """Return whether a path is in the working directory, unless that is the root of all."""
+    here = Path.cwd()
+    return here != Path(here.anchor) and path.resolve().is_relative_to(here)
 
 
 def _sync(path: Path) -> None:

@@ -3,6 +3,7 @@
 import os
 import platform
 import signal
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -68,9 +69,15 @@ def signal_name(number: int) -> str:
 
 
 def cache_folder() -> Path:
-    """Return the folder for measurements of this machine; it may not exist yet."""
+    """Return the folder for measurements of this machine; it may not exist yet.
+
+    The folder above it is made: a new home may lack `.cache`.
+    """
     home = os.environ.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "micronet-lm"
+    above = Path(home) if home else Path.home() / ".cache"
+    with suppress(OSError):  # whoever writes there says what is wrong
+        above.mkdir(parents=True, exist_ok=True)
+    return above / "micronet-lm"
 
 
 def _cpuinfo() -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,19 @@ def test_pack_tells_what_it_made(
     assert card["made_by"] == "micronet pack tiny -o m.safetensors"
     assert card["shares"] == counted["model"]["shares"]
     assert "bytes" in said(["pack", str(run), "-o", str(out)], capsys)
+
+
+def test_pack_replaces_regular_files_only(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipe, deep = tmp_path / "pipe", tmp_path / "new" / "folder" / "m.safetensors"
+    os.mkfifo(pipe)
+    for out, why in ((pipe, "it is not a regular file"), (deep, "make it first")):
+        capsys.readouterr()
+        assert main(["pack", str(run), "-o", str(out)]) == 1
+        assert why in capsys.readouterr().err
+    assert pipe.is_fifo()
+    assert list(tmp_path.iterdir()) == [pipe]
 
 
 def test_an_unmeasured_file_never_has_the_final_name(

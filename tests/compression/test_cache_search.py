@@ -15,7 +15,7 @@ from torch import Tensor
 from micronet_lm.artifact import read_packed
 from micronet_lm.cli.main import main
 from micronet_lm.compression import Surface, cache_search, search_cache
-from micronet_lm.config import CacheConfig
+from micronet_lm.config import CacheConfig, load_recipe, preset_names
 from micronet_lm.corpus import Corpus
 from micronet_lm.model import Cache, LanguageModel
 from micronet_lm.training import Run, evaluate, perplexity, train
@@ -74,7 +74,7 @@ def test_a_ramp_is_searched_with_and_kept(
         assert point.loss == pytest.approx(evaluate(model, ids).loss, rel=1e-6)
     out = tmp_path / "searched"
     words = ["search-cache", str(run.path), "--size", "60", "--ramp", "50", "--out", str(out)]
-    assert main([*words, "--json"]) == 0
+    assert main([*words, "--json", "--no-confirm"]) == 0
     assert json.loads(capsys.readouterr().out)["found"]["loss"] == pytest.approx(search.found.loss)
     assert (cache := Run(out).recipe().cache) is not None
     assert cache.ramp == 50
@@ -89,6 +89,106 @@ def test_a_ramp_is_searched_with_and_kept(
     capsys.readouterr()
     assert main([*words[:-1], str(tmp_path / "never"), "--ramp", "61"]) == 2
     assert "--ramp must be at most the cache's size 60, got 61" in capsys.readouterr().err
+
+
+def changing_text(corpus: Corpus, *, turns: bool) -> np.ndarray:
+    """One line again and again; in a text that `turns`, the second half has no such order."""
+    line = corpus.split("valid")[:20]
+    first = np.tile(line, 40)
+    words = np.random.default_rng(1).integers(len(corpus.vocabulary), size=len(first))
+    second = words.astype(first.dtype) if turns else first
+    return np.concatenate([first, second])
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_what_makes_the_other_half_worse_is_not_kept(
+    run: Run, corpus: Corpus, cached: bool
+) -> None:
+    model = run.model()
+    if not cached:
+        model.cache = None
+    ids = changing_text(corpus, turns=True)
+    surface = Surface(model, ids)
+    search = search_cache(model, surface, size=60, confirm=True)
+    assert search.confirmation is not None
+    assert search.confirmation.found > search.confirmation.trained
+    before = evaluate(model, ids).loss
+    assert search.before == pytest.approx(before, rel=1e-6)
+    if cached:
+        assert search.kept is not None
+        assert model.cache is not None
+        own = (30, model.cache.theta.item(), model.cache.lam.item())
+        assert (search.kept_size, search.kept.theta, search.kept.lam) == pytest.approx(own)
+        assert search.kept.loss == pytest.approx(before, rel=1e-6)
+    else:
+        assert (search.kept, search.kept_size) == (None, 0)
+    blind = search_cache(model, surface, size=60)
+    assert blind.confirmation is None
+    assert blind.kept == blind.found
+
+
+def test_what_helps_both_halves_is_kept(run: Run, corpus: Corpus) -> None:
+    model, ids = run.model(), changing_text(corpus, turns=False)
+    search = search_cache(model, Surface(model, ids), size=60, ramp=50, confirm=True)
+    assert search.confirmation is not None
+    assert search.confirmation.found < search.confirmation.trained
+    assert search.kept is not None
+    assert search.kept_size == 60
+    assert (search.kept.theta, search.kept.lam) == (search.found.theta, search.found.lam)
+    whole, half = evaluate(model, ids).loss, evaluate(model, ids[: len(ids) // 2]).loss
+    assert search.before == pytest.approx(whole, rel=1e-6)
+    for point, text in ((search.kept, ids), (search.found, ids[: (len(ids) - 1) // 2 + 1])):
+        model.cache = Cache(CacheConfig(size=60, theta=point.theta, lam=point.lam, ramp=50))
+        assert point.loss == pytest.approx(evaluate(model, text).loss, rel=1e-6)
+    assert half > search.found.loss
+
+
+def test_halves_read_what_the_whole_reads(run: Run, corpus: Corpus) -> None:
+    model, ids = run.model(), corpus.split("valid")
+    whole = Surface(model, ids)
+    halves = whole.halves()
+    parts = [half.log_cache(0.02, 60) for half in halves]
+    torch.testing.assert_close(torch.cat(parts), whole.log_cache(0.02, 60))
+    sizes = [len(part) for part in parts]
+    losses = [half.loss(part, 0.2, 50) for half, part in zip(halves, parts, strict=True)]
+    mean = sum(n * loss for n, loss in zip(sizes, losses, strict=True)) / sum(sizes)
+    assert mean == pytest.approx(whole.loss(whole.log_cache(0.02, 60), 0.2, 50), rel=1e-6)
+
+
+def test_the_verb_says_which_values_it_kept(
+    run: Run,
+    corpus: Corpus,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = changing_text(corpus, turns=True)
+    monkeypatch.setattr(Corpus, "split", lambda self, name: text)
+    words = ["search-cache", str(run.path), "--size", "60"]
+    assert main([*words, "--out", str(tmp_path / "kept")]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "on the second half perplexity is" in shown
+    assert "so the cache stays as it was trained" in shown
+    record = json.loads((tmp_path / "kept" / "search.json").read_text())
+    assert record["confirmation"]["kept"] == "trained"
+    assert record["kept"]["size"] == 30
+    assert (cache := Run(tmp_path / "kept").recipe().cache) is not None
+    assert cache.size == 30
+    assert cache.theta == pytest.approx(record["kept"]["theta"])
+    assert Run(tmp_path / "kept").progress().best_loss == pytest.approx(record["kept"]["loss"])
+    assert main([*words, "--no-confirm", "--out", str(tmp_path / "blind")]) == 0
+    assert "second half" not in capsys.readouterr().out
+    assert (cache := Run(tmp_path / "blind").recipe().cache) is not None
+    assert cache.size == 60
+
+
+def test_presets_of_the_paper_search_its_way() -> None:
+    searching = [n for n in preset_names() if load_recipe(n).search]
+    assert len(searching) > 40
+    for name in searching:
+        search = load_recipe(name).search
+        assert search is not None
+        assert search.confirm == (name == "demo/micronet")
 
 
 def test_a_model_without_a_cache_gets_one(run: Run, corpus: Corpus) -> None:
@@ -172,8 +272,9 @@ def test_the_verb_writes_a_run(
     assert main(["search-cache", str(run.path), "--size", "60", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["out"] == str(run.path / "searched-60")
-    before, found = report["before"]["perplexity"], report["found"]["perplexity"]
+    before, found = report["before"]["perplexity"], report["kept"]["perplexity"]
     assert found < before
+    assert report["confirmation"]["kept"] == "found"
     assert len(report["points"]) > 5
     assert report == {
         **json.loads((run.path / "searched-60" / "search.json").read_text()),
@@ -187,7 +288,7 @@ def test_the_verb_writes_a_run(
     assert evaluated["cache"]["theta"] == pytest.approx(report["found"]["theta"], rel=1e-5)
     assert report["split"] == "valid"
     searched = Run.open(Path(report["out"]))
-    assert searched.progress().best_loss == report["found"]["loss"]
+    assert searched.progress().best_loss == report["kept"]["loss"]
     recipe = searched.recipe()
     assert recipe.cache is not None
     assert recipe.cache.lam == report["found"]["lam"]
@@ -202,7 +303,7 @@ def test_the_verb_writes_a_run(
     assert "best with lambda" in said.err
     # A search of what was searched begins where that ended.
     assert main(["search-cache", report["out"], "--size", "60", "--out", str(tmp_path / "r")]) == 0
-    assert json.loads((tmp_path / "r" / "search.json").read_text())["found"][
+    assert json.loads((tmp_path / "r" / "search.json").read_text())["kept"][
         "perplexity"
     ] == pytest.approx(found, rel=1e-4)
 

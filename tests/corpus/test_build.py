@@ -12,6 +12,12 @@ from micronet_lm.corpus import Corpus, build_corpus
 from micronet_lm.corpus import blocks as blocks_module
 from micronet_lm.corpus.blocks import Block
 from micronet_lm.corpus.manifest import FILES
+from micronet_lm.corpus.splits import (
+    Ratio,
+    block_splits,
+    perplexity_disagreement,
+    unknown_disagreement,
+)
 from micronet_lm.corpus.textfiles import TextFiles
 from micronet_lm.errors import CorpusError, UsageError
 
@@ -22,7 +28,7 @@ def text_of(corpus: Corpus, split: str) -> str:
 
 def test_a_file_is_cut_at_line_ends(text_file: Path, small: Corpus) -> None:
     lines = text_file.read_text().splitlines(keepends=True)
-    assert text_of(small, "train") == "".join(lines[:90])
+    assert text_of(small, "train") == "".join([*lines[:30], *lines[35:65], *lines[70:]])
     assert text_of(small, "valid") == text_of(small, "test") == "the number <unk>\n" * 5
     assert small.manifest.text_bytes == {"train": 1260, "valid": 70, "test": 70}
     assert small.manifest.documents == {"train": 1, "valid": 1, "test": 1}
@@ -30,12 +36,12 @@ def test_a_file_is_cut_at_line_ends(text_file: Path, small: Corpus) -> None:
 
 def test_a_cut_inside_a_line_moves_to_its_end(text_file: Path, tmp_path: Path) -> None:
     corpus = build_corpus(str(text_file), tmp_path / "c", split=(0.501, 0.2, 0.299))
-    assert [corpus.tokens(split) // 4 for split in ("train", "valid", "test")] == [51, 20, 29]
+    assert [corpus.tokens(split) // 4 for split in ("train", "valid", "test")] == [50, 20, 30]
 
 
 def test_words_of_valid_and_test_do_not_count(small: Corpus) -> None:
     assert "89" in small.vocabulary
-    assert "90" not in small.vocabulary
+    assert "30" not in small.vocabulary
     assert small.manifest.unknown == {"train": 0, "valid": 5, "test": 5}
     assert small.vocabulary.counts[:3] == (90, 90, 90)
 
@@ -57,10 +63,82 @@ def test_a_folder_gives_its_texts_in_order(tmp_path: Path) -> None:
     (folder / "empty.txt").write_text("")
     (folder / "image.png").write_bytes(b"\xff\xfe")
     corpus = build_corpus(str(folder), tmp_path / "c", min_count=1, split=(0.6, 0.2, 0.2))
-    everything = "".join(text_of(corpus, split) for split in ("train", "valid", "test"))
-    assert everything == "first\n" * 40 + "no line end\n" + "second\n" * 40 + "third\n" * 40
+    splits = [text_of(corpus, split) for split in ("train", "valid", "test")]
+    lines = "".join(splits).splitlines()
+    assert {word: lines.count(word) for word in ("first", "second", "third")} == {
+        "first": 40,
+        "second": 40,
+        "third": 40,
+    }
+    assert len(lines) == 121  # and the line without an end
+    assert splits[0].index("first") < splits[0].index("second") < splits[0].index("third")
+    assert corpus.manifest.splitting == "blocks"
     pattern = build_corpus(f"{folder}/**/*.md", tmp_path / "p")
     assert set(pattern.vocabulary.words) == {"second", "<eos>", "<unk>"}
+
+
+def test_valid_and_test_come_from_everywhere(tmp_path: Path) -> None:
+    """Of a text whose end is about something else, all splits get their share."""
+    half = [f"{topic} number {n % 50}\n" for topic in ("first", "second") for n in range(4000)]
+    (tmp_path / "t.txt").write_text("".join(half))
+    corpus = build_corpus(str(tmp_path / "t.txt"), tmp_path / "c")
+    for split, share in (("train", 0.9), ("valid", 0.05), ("test", 0.05)):
+        text = text_of(corpus, split)
+        assert text.count("\n") == pytest.approx(8000 * share, rel=0.05)
+        assert text.count("second") == pytest.approx(text.count("first"), rel=0.1)
+    assert corpus.describe(0)["warning"] is None
+
+
+def test_many_files_stay_whole(tmp_path: Path) -> None:
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    for n in range(200):
+        (folder / f"{n:03}.txt").write_text(f"begin {n}\nend {n}\n" * (1 + n % 3))
+    corpus = build_corpus(str(folder), tmp_path / "c", min_count=1)
+    assert corpus.manifest.splitting == "documents"
+    assert corpus.manifest.documents is not None
+    assert sum(corpus.manifest.documents.values()) == 200
+    for split, share in (("train", 0.9), ("valid", 0.05), ("test", 0.05)):
+        text = text_of(corpus, split)
+        assert text.count("begin") == text.count("end")
+        share_held = corpus.manifest.text_bytes[split] / sum(corpus.manifest.text_bytes.values())
+        assert share_held == pytest.approx(share, abs=0.01)
+
+
+@pytest.mark.parametrize("total", [1, 50, 30_000, 400_000, 10**9])
+@pytest.mark.parametrize("ratio", [(0.9, 0.05, 0.05), (0.5, 0.3, 0.2)])
+def test_blocks_have_the_shares_of_the_ratio(total: int, ratio: Ratio) -> None:
+    parts = block_splits(total, ratio)
+    assert parts[-1][1] == total
+    assert len(parts) <= 5 * 16
+    sums: dict[str, int] = dict.fromkeys(("train", "valid", "test"), 0)
+    begin = 0
+    for split, end in parts:
+        sums[split] += end - begin
+        begin = end
+    for split, share in zip(sums, ratio, strict=True):
+        assert sums[split] == pytest.approx(total * share, abs=len(parts))
+
+
+def test_an_older_corpus_still_opens(small: Corpus) -> None:
+    file = small.path / "manifest.json"
+    record = json.loads(file.read_text())
+    assert record.pop("splitting") == "blocks"
+    file.write_text(json.dumps(record))
+    again = Corpus.open(small.path)
+    assert again.manifest.splitting is None
+    assert again.fingerprint == small.fingerprint
+
+
+def test_unlike_splits_are_warned_of() -> None:
+    tokens = {"train": 9000, "valid": 500, "test": 1000}
+    assert unknown_disagreement(tokens, {"train": 0, "valid": 20, "test": 79}) is None
+    said = unknown_disagreement(tokens, {"train": 0, "valid": 20, "test": 81})
+    assert said is not None
+    assert "4.00% and 8.10% of their tokens are unknown words" in said
+    assert unknown_disagreement(tokens, {"train": 0, "valid": 1, "test": 19}) is None
+    assert perplexity_disagreement(50.0, 99.0) is None
+    assert "36.00 and 88.00" in str(perplexity_disagreement(36.0, 88.0))
 
 
 def test_a_byte_order_mark_is_no_word(tmp_path: Path) -> None:
@@ -244,13 +322,13 @@ def test_a_file_that_shrinks_meanwhile(
 ) -> None:
     source = TextFiles(str(text_file), (0.9, 0.05, 0.05))
     text_file.write_text("short\n")
-    with pytest.raises(CorpusError, match=r"numbers\.txt shrank by 1254 bytes"):
+    with pytest.raises(CorpusError, match=r"numbers\.txt shrank by 414 bytes"):
         list(source.blocks())
 
 
 def test_a_disk_that_refuses(text_file: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(CorpusError, match=r"cannot build .*file/c.*permissions"):
+    with pytest.raises(CorpusError, match=r"file/c: .*file is a file, not a folder"):
         build_corpus(str(text_file), tmp_path / "file" / "c")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.table import Table
 
-from micronet_lm.cli.output import print_report
+from micronet_lm.cli.output import print_report, tell
 from micronet_lm.cli.parsers import Arguments, Verbs, add_verb
 from micronet_lm.corpus import Corpus, build_corpus
 from micronet_lm.corpus.splits import SPLITS, parse_ratio
@@ -26,6 +26,14 @@ _INFO_EXAMPLE = """\
 example:
   micronet corpus info corpora/wikitext-2 --json
 """
+
+
+_DIVIDED = {
+    "blocks": "blocks of lines in turn",
+    "documents": "whole files in turn",
+    "names": "documents' names",
+}
+"""How a report says what `splitting` means."""
 
 
 def add(verbs: Verbs) -> None:
@@ -119,6 +127,8 @@ def _info(arguments: Arguments) -> int:
 
 def _print(corpus: Corpus, *, top: int, as_json: bool) -> int:
     facts = corpus.describe(max(top, 0))
+    if facts["warning"]:
+        tell(f"warning: {facts['warning']}")
     return print_report(facts, _shown(facts), as_json=as_json)
 
 
@@ -144,3 +154,7 @@ def _shown(facts: Mapping[str, Any]) -> Iterator[RenderableType]:
         share = f"{facts['unknown_share'][split]:.2%}"
         table.add_row(split, *(f"{number:,}" for number in row), share)
     yield table
+    if facts["splitting"]:
+        yield f"Divided by {_DIVIDED[facts['splitting']]}."
+    if facts["warning"]:
+        yield f"Warning: {facts['warning']}."

@@ -76,7 +76,7 @@ def _run(arguments: Arguments) -> int:
     from micronet_lm.pipeline import Interrupted, Workspace, run_stages, stages_of, take_apart
     from micronet_lm.pipeline.estimates import estimate_recipe
     from micronet_lm.pipeline.recipes import whole_recipe
-    from micronet_lm.pipeline.stages import chosen_targets
+    from micronet_lm.pipeline.stages import MODELS, chosen_targets
 
     root = arguments.out or Path("runs") / Path(arguments.recipe).with_suffix("")
     recipes = take_apart(whole_recipe(arguments.recipe), arguments.overrides)
@@ -101,6 +101,11 @@ def _run(arguments: Arguments) -> int:
         tell(f"Interrupted {stop}".rstrip() + "; the same command resumes.")
         return INTERRUPTED
     done = workspace.results(stages)
+    for name in ("corpus", *reversed(MODELS)):  # of the models, only the last that was made
+        if name in done and (warning := done[name].get("warning")):
+            tell(f"warning: {warning}")
+        if name in done and name != "corpus":
+            break
     report = {"out": str(root), "stages": done}
     return print_report(report, pipeline_shown(root, done), as_json=arguments.json)
 

@@ -11,6 +11,7 @@ from micronet_lm.cli.parsers import Arguments, Parser, add_corpus, add_folder, a
 from micronet_lm.config import Recipe, load_recipe, merge_recipe
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import UsageError
+from micronet_lm.files import make_folder
 from micronet_lm.machine import leads
 
 if TYPE_CHECKING:  # torch is imported when training begins, not when help is asked for
@@ -85,6 +86,8 @@ def training_job(arguments: Arguments, example: str, check: Callable[[Recipe, "R
     if arguments.corpus is not None:
         corpus = Corpus.open(arguments.corpus)
     else:
+        run.check_folder()
+        make_folder(run.path)
         corpus = prepared_corpus(recipe.corpus, run.path / "corpus", arguments.from_path)
     return Job(run, completed(recipe, corpus), corpus)
 

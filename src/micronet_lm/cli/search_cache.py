@@ -48,6 +48,13 @@ def add(verbs: Verbs) -> None:
         help="activations with which the cache gets all of its share; with fewer it gets as much "
         "less, which short texts need; 0, the paper's way, is all at once (default: the run's own)",
     )
+    parser.add_argument(
+        "--no-confirm",
+        action="store_false",
+        dest="confirm",
+        help="the paper's way: search on the whole split and keep what is found; without it the "
+        "first half is searched, and the trained values stay where the second half says so",
+    )
     parsers.add_folder(parser, "--out", "folder to write (default: RUN/searched-SIZE)")
     parsers.add_split(parser, "split to search on")
     parsers.add_checkpoint(parser)
@@ -60,6 +67,7 @@ def _run(arguments: Arguments) -> int:
         raise UsageError(f"--ramp must be at most the cache's size {size}, got {ramp}")
 
     from micronet_lm.compression import Surface, search_cache, write_searched_run
+    from micronet_lm.compression.searched_run import confirmation_sentence
     from micronet_lm.training import Run
 
     run = Run.open(arguments.target)
@@ -70,10 +78,13 @@ def _run(arguments: Arguments) -> int:
     model = run.model(arguments.checkpoint)
     with bar(f"Reading {split}", total=len(ids) - 1, unit="tokens") as advance:
         surface = Surface(model, ids, advance=advance)
-    search = search_cache(model, surface, size=size, ramp=ramp, tell=_tell)
+    search = search_cache(
+        model, surface, size=size, ramp=ramp, confirm=arguments.confirm, tell=_tell
+    )
     report = write_searched_run(run, arguments.checkpoint, corpus, split, search, out)
     shown: list[RenderableType] = [
         _table(model, search, size, f"{run.path}, {split} split"),
+        *filter(None, [confirmation_sentence(report)]),
         f"{len(search.points)} points in search.json. Next: micronet evaluate {out} --split test",
     ]
     return print_report({**report, "out": str(out)}, shown, as_json=arguments.json)
@@ -92,7 +103,10 @@ def _table(model: "LanguageModel", search: "Search", size: int, title: str) -> T
     if own is None or own.size != size:
         what = "with a cache" if own is None else "another size"
         table.add_row(what, *_cells(size, search.start))
-    table.add_row("after the search", *_cells(size, search.found), style="bold")
+    if search.kept is None:
+        table.add_row("after the search", "none", "", "", f"{perplexity(search.before):,.2f}")
+    else:
+        table.add_row("after the search", *_cells(search.kept_size, search.kept), style="bold")
     return table
 
 

@@ -4,11 +4,15 @@ Hidden states and P_softmax are computed once. A new θ then costs one pass over
 and a new λ costs almost nothing, so the best λ is found for each θ: the loss is convex in λ, and
 Newton's method needs a few steps. The remaining smooth curve over log θ is minimized from the
 trained value, by a bracket and then by parabolas.
+
+Values that suit the searched text can be worse elsewhere. So a search may use one half of the text
+only, and keep what it found only where that is better on the other half too.
 """
 
+import copy
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -49,6 +53,22 @@ class Point:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Confirmation:
+    """What the second half of the text says of values that were found on the first."""
+
+    trained: float
+    """Its loss with the model as it was trained: with its own cache, or without one."""
+
+    found: float
+    """Its loss with what was found."""
+
+    @property
+    def better(self) -> bool:
+        """Whether what was found is no worse there, and so is kept."""
+        return self.found <= self.trained
+
+
+@dataclass(frozen=True, kw_only=True)
 class Search:
     """The result of a search and all its points."""
 
@@ -70,6 +90,15 @@ class Search:
     points: tuple[Point, ...]
     """All points in the order of the search."""
 
+    kept: Point | None
+    """What the result has, with the loss of the whole text; None where it goes without a cache."""
+
+    kept_size: int
+    """Size of the result's cache: the one searched for, or the trained one."""
+
+    confirmation: Confirmation | None
+    """What the other half of the text says; None where the search used all of it."""
+
 
 def search_cache(
     model: LanguageModel,
@@ -77,6 +106,7 @@ def search_cache(
     *,
     size: int,
     ramp: int | None = None,
+    confirm: bool = False,
     tell: Callable[[Point], None] = lambda _: None,
 ) -> Search:
     """Find the best θ and λ for a cache of `size`, without changing the model.
@@ -85,8 +115,12 @@ def search_cache(
 
     `surface` is the loss of a text under the model. For a model without a cache the search begins
     at the paper's values. `tell` is called with the best λ for each θ.
+
+    With `confirm` the search uses the first half of the text only. Where the trained cache, or
+    none, predicts the second half better than what was found, it is kept.
     """
     cache = model.cache
+    searched, other = surface.halves() if confirm else (surface, None)
     if ramp is None:
         ramp = cache.given_ramp if cache else 0
     if cache is None:
@@ -99,11 +133,11 @@ def search_cache(
     points: list[Point] = []
 
     def best_at(log_theta: float) -> float:
-        log_cache = surface.log_cache(math.exp(log_theta), size)
+        log_cache = searched.log_cache(math.exp(log_theta), size)
         begin = min(points, key=_loss).lam if points else lam
         tried = [
             Point(theta=math.exp(log_theta), lam=at, loss=loss)
-            for at, loss in surface.best_lam(log_cache, begin, min(ramp, size))
+            for at, loss in searched.best_lam(log_cache, begin, min(ramp, size))
         ]
         points.extend(tried)
         best = min(tried, key=_loss)
@@ -111,10 +145,39 @@ def search_cache(
         return best.loss
 
     _descend(best_at, math.log(theta))
-    found = min(points, key=_loss)
+    start, found = points[0], min(points, key=_loss)
+    confirmation: Confirmation | None = None
+    kept: Point | None = found
+    kept_size = size
+    if other is not None:
+        trained = None if cache is None else Point(theta=theta, lam=lam, loss=before)
+        own_size = 0 if cache is None else cache.size
+        confirmation = Confirmation(
+            trained=_at(other, trained, own_size, ramp).loss,
+            found=_at(other, found, size, ramp).loss,
+        )
+        start = _at(surface, start, size, ramp)
+        kept, kept_size = (found, size) if confirmation.better else (trained, own_size)
+        kept = kept and _at(surface, kept, kept_size, ramp)
     return Search(
-        size=size, ramp=ramp, before=before, start=points[0], found=found, points=tuple(points)
+        size=size,
+        ramp=ramp,
+        before=before,
+        start=start,
+        found=found,
+        points=tuple(points),
+        kept=kept,
+        kept_size=kept_size,
+        confirmation=confirmation,
     )
+
+
+def _at(surface: "Surface", point: Point | None, size: int, ramp: int) -> Point:
+    """Return a point with its loss on another text; without a point, the loss without a cache."""
+    if point is None:
+        return Point(theta=math.nan, lam=0.0, loss=-float(surface.log_softmax.mean()))
+    loss = surface.loss(surface.log_cache(point.theta, size), point.lam, min(ramp, size))
+    return replace(point, loss=loss)
 
 
 def _loss(point: Point) -> float:
@@ -126,6 +189,9 @@ class Surface:
 
     It keeps the text's hidden states: 4 D bytes per token.
     """
+
+    _begin = 0
+    """The first word that its losses are of."""
 
     def __init__(
         self,
@@ -146,11 +212,22 @@ class Surface:
         self._words = torch.cat(words).unsqueeze(0)  # (1, N)
         self.log_softmax = torch.cat(logs).double()  # (N)
 
+    def halves(self) -> tuple["Surface", "Surface"]:
+        """Return the first and the second half of the text, which remembers the first."""
+        middle = max(1, len(self.log_softmax) // 2)
+        first, second = copy.copy(self), copy.copy(self)
+        second._begin = middle
+        first.log_softmax = self.log_softmax[:middle]
+        second.log_softmax = self.log_softmax[middle:]
+        return first, second
+
     @torch.inference_mode()
     def log_cache(self, theta: float, size: int) -> Tensor:
-        """Return log P_cache of every word (N)."""
-        nothing = self._states[:, :0]
-        result = recall(theta * self._states, self._states, self._words, nothing, size)
+        """Compute log P_cache of every word (N)."""
+        begin, end = self._begin, self._begin + len(self.log_softmax)
+        oldest = max(0, begin - size)
+        states, past = self._states[:, begin:end], self._states[:, oldest:begin]
+        result = recall(theta * states, states, self._words[:, oldest:end], past, size)
         return result[0].double()
 
     def loss(self, log_cache: Tensor, lam: float, ramp: int = 0) -> float:
@@ -160,7 +237,7 @@ class Surface:
     def best_lam(self, log_cache: Tensor, lam: float, ramp: int = 0) -> list[tuple[float, float]]:
         """Minimize by Newton's method from `lam`; return each visited λ with its loss."""
         tried: list[tuple[float, float]] = []
-        softmax, cache = self.log_softmax[1:], log_cache[1:]
+        softmax, cache = self.log_softmax[self._without :], log_cache[self._without :]
         parts = self._parts(ramp)
         low, high = SMALLEST_LAM, 1 - SMALLEST_LAM
         for _ in range(30):
@@ -169,7 +246,8 @@ class Surface:
             tried.append((lam, -float(mixed.mean())))
             # d loss / d λ = mean of (P_softmax − P_cache) / P, on the ramp a part of it; the second
             # derivative its square's.
-            slope = parts * ((softmax - mixed[1:]).exp() - (cache - mixed[1:]).exp())
+            mixed = mixed[self._without :]
+            slope = parts * ((softmax - mixed).exp() - (cache - mixed).exp())
             first, second = float(slope.mean()), float(slope.square().mean())
             low, high = (low, lam) if first > 0 else (lam, high)
             move = -first / second if second else 0.0
@@ -179,17 +257,22 @@ class Surface:
             lam = lam + move if low < lam + move < high else (low + high) / 2
         return tried
 
+    @property
+    def _without(self) -> int:
+        """How many words have no cache: the text's first."""
+        return 0 if self._begin else 1
+
     def _parts(self, ramp: int) -> Tensor:
-        """Return the part of λ for each word but the first on the ramp (N − 1)."""
-        held = torch.arange(1, len(self.log_softmax), dtype=torch.float64)
+        """Return the part of λ that each word with a cache gets on the ramp."""
+        held = self._begin + torch.arange(self._without, len(self.log_softmax), dtype=torch.float64)
         return (held / ramp).clamp(max=1) if ramp else torch.ones_like(held)
 
     def _mixed(self, log_cache: Tensor, lam: float, parts: Tensor) -> Tensor:
         """Return log((1 − λ) P_softmax + λ P_cache) (N)."""
         share = lam * parts
-        softmax, cache = self.log_softmax[1:], log_cache[1:]
+        softmax, cache = self.log_softmax[self._without :], log_cache[self._without :]
         mixed = torch.logaddexp(softmax + torch.log1p(-share), cache + share.log())
-        return torch.cat([self.log_softmax[:1], mixed])
+        return torch.cat([self.log_softmax[: self._without], mixed])
 
 
 def _descend(value: Callable[[float], float], start: float) -> None:

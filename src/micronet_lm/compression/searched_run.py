@@ -1,11 +1,12 @@
 """Write the result of a cache search as a run folder."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from micronet_lm.compression.cache_search import Point, Search
+from micronet_lm.compression.cache_search import Confirmation, Point, Search
 from micronet_lm.config import merge_recipe
 from micronet_lm.corpus import Corpus
 from micronet_lm.files import write_text
@@ -27,20 +28,21 @@ def write_searched_run(
 
     Return the contents of `search.json`.
     """
-    found = search.found
-    values = {
-        "cache.size": search.size,
-        "cache.ramp": search.ramp,
-        "cache.theta": found.theta,
-        "cache.lam": found.lam,
-    }
+    kept = search.kept
+    values: dict[str, Any] = {"cache": None}
+    if kept is not None:
+        values = {
+            "cache.size": search.kept_size,
+            "cache.ramp": search.ramp,
+            "cache.theta": kept.theta,
+            "cache.lam": kept.lam,
+        }
     recipe = merge_recipe(run.recipe(), values)
-    assert recipe.cache is not None  # noqa: S101
     model = run.model(which)
-    model.cache = Cache(recipe.cache)
+    model.cache = Cache(recipe.cache) if recipe.cache else None
     progress = run.progress(which)
-    if split == "valid":  # another split's loss is not a validation loss
-        progress = replace(progress, best_loss=found.loss)
+    if split == "valid":  # another split's loss is no validation loss
+        progress = replace(progress, best_loss=kept.loss if kept else search.before)
     record = {"verb": "search-cache", "run": str(run.path), "checkpoint": which, "split": split}
     Run(out).write_result(record, recipe, corpus, model, progress)
     whole = {
@@ -49,11 +51,37 @@ def write_searched_run(
         "ramp": search.ramp,
         "before": {"loss": search.before, "perplexity": perplexity(search.before)},
         "start": _point(search.start),
-        "found": _point(found),
+        "found": _point(search.found),
+        "kept": None if kept is None else {"size": search.kept_size, **_point(kept)},
+        "confirmation": _confirmation(search.confirmation),
         "points": [_point(point) for point in search.points],
     }
     write_text(out / SEARCH, json.dumps(whole) + "\n")
     return whole
+
+
+def confirmation_sentence(record: Mapping[str, Any]) -> str | None:
+    """Say what `search.json` has of the other half; None where the whole split was searched."""
+    confirmation = record.get("confirmation")
+    if confirmation is None:
+        return None
+    trained, found = (confirmation[key]["perplexity"] for key in ("trained", "found"))
+    better = confirmation["kept"] == "found"
+    return (
+        "Searched on the first half of the split; on the second half perplexity is "
+        f"{found:,.2f} with what was found and {trained:,.2f} as trained, so "
+        f"{'what was found is kept' if better else 'the cache stays as it was trained'}."
+    )
+
+
+def _confirmation(confirmation: Confirmation | None) -> dict[str, Any] | None:
+    if confirmation is None:
+        return None
+    losses = {"trained": confirmation.trained, "found": confirmation.found}
+    return {
+        "kept": "found" if confirmation.better else "trained",
+        **{key: {"loss": loss, "perplexity": perplexity(loss)} for key, loss in losses.items()},
+    }
 
 
 def _point(point: Point) -> dict[str, float]:

@@ -322,6 +322,11 @@ class SearchConfig(Section):
     """New ramp of the cache (`cache.ramp`), for models that also read short texts; that of the
     training if left out."""
 
+    confirm: bool = True
+    """Search on the first half of the validation split, and keep what was trained where that is
+    better on the second half. `false`, the paper's way: search on all of it and keep what is found.
+    """
+
 
 class Recipe(Section):
     """Everything that makes a model. A section that is absent switches its technique off."""

@@ -64,6 +64,7 @@ def build_corpus(
             min_count=chosen.default_min_count if min_count is None else min_count,
             max_vocabulary=max_vocabulary,
             split=chosen.ratio,
+            splitting=chosen.splitting,
         )
         check_limits(settings.min_count, max_vocabulary)
         claim(out, settings, force=force)

@@ -8,6 +8,7 @@ import urllib.request
 from pathlib import Path
 
 from micronet_lm.errors import DownloadError
+from micronet_lm.files import make_folder
 from micronet_lm.progress import bar
 
 _BLOCK = 1 << 18
@@ -25,7 +26,7 @@ def fetch(
     """
     if target.exists():
         return target
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
     part = target.with_name(target.name + ".part")
     failures = 0
     while True:

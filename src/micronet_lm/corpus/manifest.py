@@ -47,6 +47,9 @@ class Settings:
     """Largest size allowed for the vocabulary, None for no limit."""
     split: Ratio | None
     """The shares of train, valid and test; None where the source has splits of its own."""
+    splitting: str | None = None
+    """`blocks` of lines or whole `documents` in turn, or by documents' `names`; None where the
+    source has splits of its own, and in corpora of version 0.1, whose text files were cut twice."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +88,7 @@ class Manifest(Settings):
                 f"{VERSION}: build it again with --force"
             )
         del record["format"]
+        record.setdefault("splitting", None)  # corpora of version 0.1
         names = {field.name for field in fields(cls)}
         if record.keys() != names:
             odd = ", ".join(sorted(record.keys() ^ names))

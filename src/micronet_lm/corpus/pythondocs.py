@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 from micronet_lm.corpus.blocks import Block
-from micronet_lm.corpus.splits import SPLITS, Ratio, split_of
+from micronet_lm.corpus.splits import SPLITS, Ratio, Splitting, split_of
 from micronet_lm.errors import CorpusError
 from micronet_lm.progress import bar
 
@@ -36,6 +36,7 @@ class PythonDocs:
     # More than half of the distinct words occur once or twice, mostly names in examples; without
     # them the vocabulary is 7 thousand words instead of 17 and still covers 97 % of the text.
     default_min_count = 3
+    splitting: Splitting | None = "names"
 
     def __init__(self, ratio: Ratio) -> None:
         self.ratio = ratio

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from micronet_lm.corpus.blocks import Block
 from micronet_lm.corpus.pythondocs import PythonDocs
-from micronet_lm.corpus.splits import DEFAULT_RATIO, Ratio, check_ratio
+from micronet_lm.corpus.splits import DEFAULT_RATIO, Ratio, Splitting, check_ratio
 from micronet_lm.corpus.textfiles import TextFiles
 from micronet_lm.corpus.wikitext import PUBLISHED, WikiText
 from micronet_lm.errors import UsageError
@@ -38,6 +38,10 @@ class Source(Protocol):
     @property
     def ratio(self) -> Ratio | None:
         """The shares of the splits, None for a source that is published with splits."""
+
+    @property
+    def splitting(self) -> Splitting | None:
+        """How its text is divided, None for a source that is published with splits."""
 
     def blocks(self) -> Iterator[Block]:
         """Read the whole text once, some lines at a time."""

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from micronet_lm.corpus.manifest import FILES, VOCABULARY, Manifest, split_file
 from micronet_lm.corpus.npy import npy_header
-from micronet_lm.corpus.splits import SPLITS
+from micronet_lm.corpus.splits import SPLITS, unknown_disagreement
 from micronet_lm.corpus.tokenizers import TOKENIZERS, Tokenizer, tokenizer
 from micronet_lm.corpus.vocabulary import Ids, Vocabulary
 from micronet_lm.errors import CorpusError, RunError
@@ -84,6 +84,7 @@ class Corpus:
             "path": str(self.path),
             **facts,
             "unknown_share": share,
+            "warning": unknown_disagreement(facts["tokens"], facts["unknown"]),
             "most_frequent": [{"word": word, "count": count} for word, count in words],
         }
 

@@ -1,14 +1,19 @@
 """The source for a user's own text: a file, a folder or a pattern."""
 
 import glob
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
 from micronet_lm.corpus.blocks import BLOCK, Block, read_blocks
-from micronet_lm.corpus.splits import SPLITS, Ratio
+from micronet_lm.corpus.splits import (
+    SPLITS,
+    Ratio,
+    Splitting,
+    block_splits,
+    document_splits,
+    splitting_of,
+)
 from micronet_lm.errors import CorpusError
 
 SUFFIXES = (".txt", ".md")
@@ -25,7 +30,7 @@ class _Span(NamedTuple):
 
 
 class TextFiles:
-    """UTF-8 files in sorted order, divided by bytes at line ends into train, valid and test."""
+    """UTF-8 files in sorted order; whole files, or blocks of lines, go to the splits in turn."""
 
     default_tokenizer = "word"
     # A word that occurs once teaches little about itself, but counted as `<unk>` it teaches how
@@ -40,13 +45,18 @@ class TextFiles:
         self.size: int | None = sum(sizes)
         if not self.size:
             raise CorpusError(f"{source} contains no text: give files with at least a few lines")
-        self._spans = _spans(self._paths, sizes, ratio)
+        self.splitting: Splitting | None = splitting_of(sizes, ratio)
+        if self.splitting == "documents":
+            self._spans = _whole_files(self._paths, sizes, ratio)
+        else:
+            self._spans = _blocks_of_lines(self._paths, sizes, ratio)
         self.documents: Mapping[str, int] | None = {
-            split: sum(span.split == split for span in self._spans) for split in SPLITS
+            split: len({span.path for span in self._spans if span.split == split})
+            for split in SPLITS
         }
 
     def blocks(self) -> Iterator[Block]:
-        """Read the text, one split after the other."""
+        """Read the text in its order."""
         for span in self._spans:
             with span.path.open("rb") as stream:
                 stream.seek(span.start)
@@ -77,22 +87,28 @@ def find_files(source: str) -> list[Path]:
     return files
 
 
-def _spans(paths: list[Path], sizes: list[int], ratio: Ratio) -> list[_Span]:
-    ends = list(accumulate(sizes))
-    total = ends[-1]
-    cuts = [0]
-    for share in (ratio[0], ratio[0] + ratio[1]):
-        wanted = min(round(total * share), total - 1)
-        file = bisect_right(ends, wanted)
-        begin = ends[file] - sizes[file]
-        cuts.append(begin + _line_end(paths[file], wanted - begin))
-    cuts.append(total)
-    spans = []
-    for split, low, high in zip(SPLITS, cuts, cuts[1:], strict=False):
-        for path, size, end in zip(paths, sizes, ends, strict=True):
-            start, stop = max(low - (end - size), 0), min(high - (end - size), size)
+def _whole_files(paths: list[Path], sizes: list[int], ratio: Ratio) -> list[_Span]:
+    splits = document_splits(sizes, ratio)
+    files = zip(splits, paths, sizes, strict=True)
+    return [_Span(split, path, 0, size) for split, path, size in files if size]
+
+
+def _blocks_of_lines(paths: list[Path], sizes: list[int], ratio: Ratio) -> list[_Span]:
+    """Cut the files, as if they were one, where a line ends after each wanted cut."""
+    cuts = iter(block_splits(sum(sizes), ratio))
+    split, wanted = next(cuts)
+    spans, before = [], 0  # `before` counts the bytes of earlier files
+    for path, size in zip(paths, sizes, strict=True):
+        start = 0
+        while start < size:
+            stop = size if wanted >= before + size else _line_end(path, wanted - before)
             if start < stop:
                 spans.append(_Span(split, path, start, stop))
+                start = stop
+            if wanted >= before + size:  # the next file goes on with this split
+                break
+            split, wanted = next(cuts)
+        before += size
     return spans
 
 

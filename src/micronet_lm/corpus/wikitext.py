@@ -56,6 +56,7 @@ class WikiText:
     default_tokenizer = "wikitext"
     default_min_count = 1  # rare words are already `<unk>` in the published text
     ratio = None
+    splitting = None
 
     def __init__(
         self, name: str, *, place: Path | None, downloads: Path, as_written: bool = False

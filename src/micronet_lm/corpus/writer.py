@@ -21,12 +21,16 @@ from micronet_lm.corpus.npy import npy_header
 from micronet_lm.corpus.splits import SPLITS
 from micronet_lm.corpus.vocabulary import Ids
 from micronet_lm.errors import CorpusError
-from micronet_lm.files import replacing
+from micronet_lm.files import check_folder, replacing
 
 
 def claim(folder: Path, settings: Settings, *, force: bool) -> None:
     """Refuse a folder that must not be overwritten; change nothing in it."""
     if not folder.exists():
+        try:
+            check_folder(folder)
+        except OSError as error:
+            raise CorpusError(f"{folder}: {error.strerror}") from None
         return
     if not folder.is_dir():
         raise CorpusError(f"{folder} is a file: give --out a folder that does not exist yet")

@@ -23,9 +23,11 @@ from micronet_lm.compression import (
 )
 from micronet_lm.compression.pruned_run import make_plan, prune
 from micronet_lm.compression.quantization.run import quantize, quantized_recipe
+from micronet_lm.compression.searched_run import confirmation_sentence
 from micronet_lm.compression.sensitivity import analyse_run
 from micronet_lm.config import CorpusConfig, DistillConfig, Recipe
 from micronet_lm.corpus import Corpus
+from micronet_lm.corpus.splits import perplexity_disagreement, unknown_disagreement
 from micronet_lm.errors import RunError
 from micronet_lm.files import write_text
 from micronet_lm.pipeline.stage import Interrupted, Product, Work
@@ -50,6 +52,7 @@ def build_corpus(
         "fingerprint": corpus.fingerprint,
         "words": manifest.words,
         "tokens": dict(manifest.tokens),
+        **_warned(unknown_disagreement(manifest.tokens, manifest.unknown)),
     }
 
 
@@ -99,15 +102,19 @@ def prune_model(here: Path, inputs: Inputs, *, recipe: Recipe) -> dict[str, Any]
     return {**_trained(run, corpus, outcome), "sparsity": plan.final.sparsity}
 
 
-def search(here: Path, inputs: Inputs, *, size: int, ramp: int | None) -> dict[str, Any]:
+def search(
+    here: Path, inputs: Inputs, *, size: int, ramp: int | None, confirm: bool
+) -> dict[str, Any]:
     """Find the cache's best parameters on the validation split."""
     source, corpus = Run.open(inputs["source"].path), Corpus.open(inputs["corpus"].path)
     ids, model = corpus.split("valid"), source.model()
     with bar("Reading valid", total=len(ids) - 1, unit="tokens") as advance:
         surface = Surface(model, ids, advance=advance)
-    found = search_cache(model, surface, size=size, ramp=ramp)
-    write_searched_run(source, "best", corpus, "valid", found, here)
-    return {**measured(Run(here), corpus), "size": size}
+    found = search_cache(model, surface, size=size, ramp=ramp, confirm=confirm)
+    record = write_searched_run(source, "best", corpus, "valid", found, here)
+    sentence = confirmation_sentence(record)
+    told = {"confirmation": sentence} if sentence else {}
+    return {**measured(Run(here), corpus), "size": found.kept_size, **told}
 
 
 def quantize_model(here: Path, inputs: Inputs, *, changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -174,11 +181,13 @@ def measured(run: Run, corpus: Corpus) -> dict[str, Any]:
         test = evaluate(model, ids, advance=advance)
     cache = model.cache
     learned = {} if cache is None else {"theta": cache.theta.item(), "lam": cache.lam.item()}
+    valid = perplexity(best)
     return {
         **learned,
         "parameters": model.parameter_count(),
-        "validation_perplexity": perplexity(best),
+        "validation_perplexity": valid,
         "test_perplexity": test.perplexity,
+        **_warned(perplexity_disagreement(valid, test.perplexity)),
     }
 
 
@@ -187,6 +196,10 @@ def _trained(run: Run, corpus: Corpus, outcome: Outcome) -> dict[str, Any]:
         raise Interrupted(f"after step {outcome.step:,}")
     numbers = {"steps": outcome.step, "best_step": outcome.best_step}
     return {**numbers, "seconds": outcome.seconds, **measured(run, corpus)}
+
+
+def _warned(sentence: str | None) -> dict[str, Any]:
+    return {"warning": sentence} if sentence else {}
 
 
 def _perplexities(product: Product) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from micronet_lm.config import Recipe
+from micronet_lm.config import Recipe, SearchConfig
 from micronet_lm.corpus import Corpus
 from micronet_lm.corpus.textfiles import find_files
 from micronet_lm.corpus.wikitext import PUBLISHED
@@ -61,9 +61,14 @@ def stages_of(recipes: Recipes, sources: Sources | None = None) -> dict[str, Sta
             Stage(
                 name="search-cache",
                 folder="searched",
-                settings=search.model_dump(mode="json"),
+                settings=_search(search),
                 needs={"corpus": corpus, "source": model},
-                work=partial(stage_work.search, size=search.cache_size, ramp=search.ramp),
+                work=partial(
+                    stage_work.search,
+                    size=search.cache_size,
+                    ramp=search.ramp,
+                    confirm=search.confirm,
+                ),
                 fresh=True,
             )
         )
@@ -199,6 +204,14 @@ def _pruned(recipe: Recipe, corpus: Stage, source: Stage, add: Any) -> Stage:
         needs=needs,
         work=partial(stage_work.prune_model, recipe=recipe),
     )
+
+
+def _search(config: SearchConfig) -> dict[str, Any]:
+    """The search's settings; what was searched before `confirm` existed is not searched again."""
+    settings = config.model_dump(mode="json")
+    if not config.confirm:
+        del settings["confirm"]
+    return settings
 
 
 def _own(recipe: Recipe) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from micronet_lm.config import flat_keys
 from micronet_lm.errors import PipelineError
-from micronet_lm.files import locked, write_text
+from micronet_lm.files import locked, make_folder, write_text
 from micronet_lm.pipeline.stage import Product, Stage
 
 RECORDS = "stages"
@@ -165,6 +165,8 @@ class Workspace:
     @contextmanager
     def occupied(self, stage: Stage) -> Iterator[None]:
         """Lock one stage against other processes."""
+        for folder in (self.root, self.root / RECORDS):
+            make_folder(folder)
         try:
             with locked(self.root / RECORDS / f".{self._name(stage)}"):
                 yield

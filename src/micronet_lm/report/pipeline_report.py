@@ -13,7 +13,9 @@ from micronet_lm.accounting.figure import account_figure
 from micronet_lm.accounting.run_target import counted_shares
 from micronet_lm.artifact import read_packed
 from micronet_lm.artifact.packed_target import target_of
+from micronet_lm.compression.searched_run import confirmation_sentence
 from micronet_lm.corpus import Corpus
+from micronet_lm.corpus.splits import perplexity_disagreement, unknown_disagreement
 from micronet_lm.pipeline.stages import MODELS, TRAINED
 from micronet_lm.report.axes import STYLE
 from micronet_lm.report.document import Document, Numbers, Picture, Section, Table, Text
@@ -61,7 +63,7 @@ def pipeline_document(root: Path) -> Document:
     packed = root / "packed" / PACKED
     commands = folder.commands
     sections = [
-        _summary(rows),
+        _summary(rows, corpus),
         _stack(rows, folder, changes(folder.runs(MODELS), corpus)),
         _table(rows, folder),
         corpus_section(corpus),
@@ -96,8 +98,12 @@ def pipeline_document(root: Path) -> Document:
     )
 
 
-def _summary(rows: list[dict[str, Any]]) -> Section:
-    last = rows[-1]
+def _summary(rows: list[dict[str, Any]], corpus: Corpus) -> Section:
+    last, manifest = rows[-1], corpus.manifest
+    warnings = (
+        unknown_disagreement(manifest.tokens, manifest.unknown),
+        perplexity_disagreement(last["validation_perplexity"], last["test_perplexity"]),
+    )
     dense = next(row for row in rows if row["stage"] == MODELS[0])
     times = 4 * dense["parameters"] / last["bytes"]
     return Section(
@@ -120,6 +126,7 @@ def _summary(rows: list[dict[str, Any]]) -> Section:
                 f"perplexity of at most 35; counted by the challenge's own text it is "
                 f"{last['challenge']['score']:.5f}."
             ),
+            *(Text(text=f"Warning: {warning}.") for warning in warnings if warning),
         ],
     )
 
@@ -227,19 +234,22 @@ def _search(folder: Path) -> Section | None:
     if not file.is_file():
         return None
     found = read_json(file)
-    points = [("as trained, at the new size", found["start"]), ("found", found["found"])]
+    before = f"{found['before']['perplexity']:,.2f}"
+    points = [("as trained, at the new size", found["start"])]
+    points.append(("kept", found.get("kept", found["found"])))
     rows = [
         [name, f"{p['theta']:.5f}", f"{p['lam']:.4f}", f"{p['perplexity']:,.2f}"]
+        if p
+        else [name, "no cache", "", before]
         for name, p in points
     ]
-    before = f"{found['before']['perplexity']:,.2f}"
     return Section(
         title="Cache search",
         blocks=[
             Text(
                 text=f"The cache's θ and λ for {found['size']:,} hidden states, found on the "
                 f"validation split in {len(found['points'])} points; before the search it was "
-                f"{before}."
+                f"{before}. {confirmation_sentence(found) or ''}".rstrip()
             ),
             Table(head=["", "θ", "λ", "validation"], rows=rows, strong=1),
         ],

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from micronet_lm.config import FULL
-from micronet_lm.files import write_text
+from micronet_lm.files import make_folder, write_text
 from micronet_lm.pipeline import Sources, Stage, State, Workspace, plan, stages_of, take_apart
 from micronet_lm.pipeline.corpus_size import corpus_size
 from micronet_lm.pipeline.costs import Costs
@@ -83,6 +83,7 @@ class Reproduction:
         """Keep the table beside what it was made from; the pipeline is a figure as well."""
         from micronet_lm.report.table_text import markdown
 
+        make_folder(out)
         if self.table.name == "pipeline":
             write_text(out / "figures" / "pipeline.svg", stack_svg(self.stacks()))
         stem = out / "tables" / self.table.name

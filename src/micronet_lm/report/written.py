@@ -15,9 +15,9 @@ HTML, MARKDOWN = "report.html", "report.md"
 
 def write_report(document: Document, folder: Path) -> None:
     """Write both forms into a folder."""
+    write_text(folder / MARKDOWN, to_markdown(document))
     for picture in document.pictures:
         write_text(folder / "figures" / f"{picture.name}.svg", picture.svg)
-    write_text(folder / MARKDOWN, to_markdown(document))
     write_text(folder / HTML, to_html(document))
 
 

@@ -12,7 +12,7 @@ from micronet_lm.config import Recipe, changed_keys, dump_recipe
 from micronet_lm.corpus import Corpus
 from micronet_lm.corpus.store import open_known
 from micronet_lm.errors import RunError
-from micronet_lm.files import locked, write_text
+from micronet_lm.files import check_folder, locked, write_text
 from micronet_lm.model import LanguageModel
 from micronet_lm.runs import Progress, Which, check_run, run_input, run_recipe
 from micronet_lm.runs.files import BEST, CORPUS, LAST, PRECISION, RECIPE, RESULT
@@ -78,12 +78,11 @@ class Run:
         return cls(path)
 
     def check_folder(self) -> None:
-        """Refuse a path where no folder can be created, before any work."""
-        for place in (self.path, *self.path.parents):
-            if place.exists():
-                if not place.is_dir():
-                    raise RunError(f"{place} is a file, not a folder: choose another --out")
-                return
+        """Refuse a place where there can be no folder, before any work is done for it."""
+        try:
+            check_folder(self.path)
+        except OSError as error:
+            raise RunError(f"{self.path}: {error.strerror}") from None
 
     def check_trainable(self) -> None:
         """Refuse to train a result that was made without training."""

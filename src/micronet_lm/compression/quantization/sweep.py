@@ -22,7 +22,7 @@ from micronet_lm.compression.sources import file_fingerprint, inputs_of
 from micronet_lm.config import Recipe
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import UsageError
-from micronet_lm.files import write_text
+from micronet_lm.files import make_folder, write_text
 from micronet_lm.training import Run, evaluate, perplexity
 
 METHODS: Mapping[str, Mapping[str, Any]] = {
@@ -185,6 +185,8 @@ def _plan(
             plan.append(_Planned(run=run, method=method, recipe=own, labels=taught, mark=mark))
     for planned in plan:
         check_quantizable(planned.recipe, corpus, planned.labels)
+    make_folder(out)
+    for planned in plan:
         if _known(planned.file, planned.mark) is None:
             if planned.method in training:
                 planned.run.check(planned.recipe, corpus, inputs_of(source, planned.labels))
