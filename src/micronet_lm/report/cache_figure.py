@@ -51,8 +51,9 @@ def _panel(axes: Axes, effect: CacheEffect, difference: Difference, new_words: f
             "new words",
             (2 * upper[-1], total),
             textcoords="offset points",
-            xytext=(0, -12),
-            ha="center",
+            xytext=(-12, 0),
+            ha="right",
+            va="center",
             fontsize=7,
         )
     axes.axhline(0, color=GRAY, linewidth=0.8, zorder=0)
@@ -68,7 +69,7 @@ def _panel(axes: Axes, effect: CacheEffect, difference: Difference, new_words: f
         shares = axes.secondary_yaxis("right", functions=(_scaled(1 / total), _scaled(total)))
         shares.set_ylabel("cumulative bin size (share of tokens)", color=VERMILION)
         shares.tick_params(colors=VERMILION)
-    axes.legend(loc="upper left", fontsize=8)
+    axes.legend(loc="lower left" if total < 0 else "upper left", fontsize=8)
 
 
 def _scaled(factor: float) -> Callable[[Any], Any]:

@@ -106,6 +106,7 @@ def _summary(rows: list[dict[str, Any]], corpus: Corpus) -> Section:
     )
     dense = next(row for row in rows if row["stage"] == MODELS[0])
     times = 4 * dense["parameters"] / last["bytes"]
+    share = f"1/{times:.1f} of" if times > 1 else f"{1 / times:.1f} times"
     return Section(
         title="Summary",
         blocks=[
@@ -120,7 +121,7 @@ def _summary(rows: list[dict[str, Any]], corpus: Corpus) -> Section:
                 ]
             ),
             Text(
-                text=f"The packed file, words and card included, takes 1/{times:.1f} of what the "
+                text=f"The packed file, words and card included, takes {share} what the "
                 f"{dense['parameters']:,} parameters of the dense model take as 32-bit floats. "
                 f"The score is a valid entry of the challenge only on WikiText-103 with a test "
                 f"perplexity of at most 35; counted by the challenge's own text it is "

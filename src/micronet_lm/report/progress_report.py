@@ -30,7 +30,7 @@ def progress_document(folder: PipelineFolder) -> Document:
     ]
     return Document(
         title=f"{folder.name}: an unfinished pipeline",
-        subtitle="What is complete so far; the models are compared when all stages are.",
+        subtitle="What there is so far; models are compared once all stages are complete.",
         made=made_line(commands[-1]),
         sections=[section for section in sections if section is not None],
     )
@@ -47,10 +47,7 @@ def _progress(folder: PipelineFolder) -> Section:
         title="Stages",
         blocks=[
             Table(head=["stage", "state", "validation", "test", "time"], rows=rows, texts=2),
-            Text(
-                text="The command that began the pipeline resumes it: what is complete is skipped, "
-                "what was begun resumes, and what something has changed for is made again."
-            ),
+            Text(text="The command that began the pipeline resumes it and skips what is complete."),
         ],
     )
 
