@@ -27,6 +27,9 @@ SEARCH = "search.json"
 PRUNING = "pruning.json"
 """Which matrices lose how many weights."""
 
+STAGES = "stages"
+"""The folder of a pipeline's records; a folder that has it is a pipeline's, not a run's."""
+
 CORPUS = "corpus"
 """Names `corpus.json`, which says where the corpus is, and the folder of a corpus of its own."""
 
