@@ -4,7 +4,13 @@ from typing import Any
 
 import pytest
 
-from micronet_lm.config import load_recipe, load_scaled, merge_recipe, scaled_to_steps, scaling_sentence
+from micronet_lm.config import (
+    load_recipe,
+    load_scaled,
+    merge_recipe,
+    scaled_to_steps,
+    scaling_sentence,
+)
 from micronet_lm.errors import ConfigError
 
 

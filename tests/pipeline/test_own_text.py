@@ -101,6 +101,8 @@ def test_a_slow_machine_gets_a_smaller_model() -> None:
     slow = choose(facts_of(5_000_000), 10, lambda r: pace(r, tokens_per_second=2e4))
     assert slow.recipe.model.width < quick.recipe.model.width
     assert f"fewer than {ENOUGH_STEPS} steps" in slow.reasons[0]
+    slowest = choose(facts_of(5_000_000), 1, lambda r: pace(r, tokens_per_second=1e3))
+    assert slowest.reasons[-1].endswith("more --minutes make a better model")
 
 
 def test_too_little_text_is_one_sentence(

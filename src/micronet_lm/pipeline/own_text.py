@@ -129,7 +129,8 @@ def choose(facts: TextFacts, minutes: float, measure: Callable[[Recipe], Speed])
     reasons += (
         f"{whole:,} steps in {minutes:g} minutes at {speed.step_seconds:.2g} s per step here: the "
         f"text is read {read:.2g} times"
-        + (", more would be learning it by heart" if whole < steps else ""),
+        + (", more would be learning it by heart" if whole < steps else "")
+        + ("; more --minutes make a better model" if steps < ENOUGH_STEPS else ""),
     )
     return Choice(recipe=_with_steps(recipe, whole), reasons=reasons)
 
