@@ -26,7 +26,7 @@ from micronet_lm.runs import check_run, run_recipe
 _EXAMPLE = """examples:
   micronet account paper/student --cache.size 2000
   micronet account paper/student --cache.size 3000 --density 0.642 --bits 9 --rules challenge
-  micronet account runs/demo --rules challenge --freebie --json
+  micronet account runs/train/demo --rules challenge --freebie --json
   micronet account model.safetensors --rules challenge
   micronet account paper/student --model.context 129 --plot where.png
   micronet account --formulas

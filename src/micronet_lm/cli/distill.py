@@ -42,7 +42,7 @@ def add(verbs: Verbs) -> None:
         ),
         epilog=_EXAMPLE + describe_keys(),
         usage=(
-            "micronet distill [RECIPE] --labels DIR --out RUN [--corpus DIR] [--json] "
+            "micronet distill [RECIPE] --labels DIR [--out RUN] [--corpus DIR] [--json] "
             "[--section.key VALUE ...]"
         ),
         keys=True,
@@ -66,7 +66,7 @@ def _run(arguments: Arguments) -> int:
             )
         labels.append(SoftLabels.open(_labels(arguments, recipe, run)))
 
-    job = training_job(arguments, "micronet distill RECIPE --labels DIR --out RUN", check)
+    job = training_job(arguments, "distill", check)
 
     from micronet_lm.compression import distill
 

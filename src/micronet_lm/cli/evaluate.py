@@ -21,8 +21,8 @@ from micronet_lm.progress import bar
 from micronet_lm.runtime.engine import Ids
 
 _EXAMPLE = """examples:
-  micronet evaluate runs/demo --split test --json
-  micronet evaluate runs/demo --cache.size 4000
+  micronet evaluate runs/train/demo --split test --json
+  micronet evaluate runs/train/demo --cache.size 4000
   micronet evaluate model.safetensors --corpus data/demo --split test
   micronet evaluate model.safetensors --text story.txt
 

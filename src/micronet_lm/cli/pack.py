@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from micronet_lm.artifact import PackedModel
 
 _EXAMPLE = """examples:
-  micronet pack runs/demo -o demo.safetensors
-  micronet pack runs/demo -o demo.safetensors --name "Python's documentation" --measure test
+  micronet pack runs/train/demo -o demo.safetensors
+  micronet pack runs/train/demo -o demo.safetensors --name "Python's documentation" --measure test
 """
 
 

@@ -8,6 +8,7 @@ from rich.console import RenderableType
 from micronet_lm.cli import parsers, runs
 from micronet_lm.cli.output import make_table, print_shown
 from micronet_lm.cli.parsers import Arguments, Verbs
+from micronet_lm.config import scaled_to_steps
 from micronet_lm.machine import leads
 
 if TYPE_CHECKING:
@@ -93,7 +94,10 @@ def _run(arguments: Arguments) -> int:
         )
     source, run = Run.open(arguments.target), Run(arguments.out)
     corpus, labels = source.corpus(arguments.corpus), runs.open_labels(arguments.labels)
-    recipe = pruned_recipe(source, _changes(arguments), distilled=labels is not None)
+    changes = _changes(arguments)
+    scaled = scaled_to_steps(source.recipe(), changes)
+    runs.tell_scaled(scaled)
+    recipe = pruned_recipe(source, {**scaled, **changes}, distilled=labels is not None)
     assert recipe.prune is not None  # noqa: S101
     analysis = arguments.sensitivity or source.path / "sensitivity"
     plan = make_plan(source.model(), recipe.prune, analysis)

@@ -6,9 +6,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from micronet_lm.cli.output import print_report, tell
-from micronet_lm.cli.parsers import Arguments, Verbs, add_corpus, add_folder, add_verb, add_wikitext
+from micronet_lm.cli.own_text import is_text, own_folder, own_recipes
+from micronet_lm.cli.parsers import (
+    Arguments,
+    Verbs,
+    add_corpus,
+    add_folder,
+    add_number,
+    add_verb,
+    add_wikitext,
+    real,
+    refuse,
+)
 from micronet_lm.cli.run_tables import pipeline_shown, plan_shown
-from micronet_lm.cli.runs import INTERRUPTED
+from micronet_lm.cli.runs import INTERRUPTED, default_folder, tell_scaled
 from micronet_lm.config import describe_keys
 from micronet_lm.errors import UsageError
 
@@ -17,11 +28,14 @@ if TYPE_CHECKING:
 
 _EXAMPLE = """examples:
   micronet run demo
+  micronet run mytext/ --out mine --minutes 10
   micronet run wikitext-2/micronet --out runs/wikitext-2 --from data/wikitext-2.zip
   micronet run wikitext-2/micronet --out runs/wikitext-2 --dry-run
   micronet run wikitext-2/micronet --out runs/wikitext-2 --search.cache_size 4000
   micronet run wikitext-2/micronet --out runs/wikitext-2 --take teacher=runs/teacher
   micronet run mine.yaml --out runs/mine --corpus data/mine --until prune
+
+Of text of your own, a recipe is chosen for its amount and the time, and kept as OUT/own-text.yaml.
 
 demo, wikitext-2 and paper stand for their whole pipelines (demo/micronet, ...).
 
@@ -46,10 +60,24 @@ def add(verbs: Verbs) -> None:
             "pruning, cache search, quantization, packing, accounting, report."
         ),
         epilog=_EXAMPLE + describe_keys(),
-        usage="micronet run RECIPE [--out DIR] [--dry-run] [--json] [--section.key VALUE ...]",
+        usage=(
+            "micronet run RECIPE|TEXT [--out DIR] [--minutes N] [--dry-run] [--json] "
+            "[--section.key VALUE ...]"
+        ),
         keys=True,
     )
-    parser.add_argument("recipe", metavar="RECIPE", help="a preset ('micronet presets') or a .yaml")
+    parser.add_argument(
+        "recipe",
+        metavar="RECIPE",
+        help="a preset ('micronet presets'), a .yaml, or your own text: a file, folder or pattern",
+    )
+    add_number(
+        parser,
+        "--minutes",
+        type=real("[1, 100000]"),
+        default=10,
+        help="time that a model of your own text may take",
+    )
     add_folder(parser, "--out", "folder to write (default: runs/RECIPE)")
     parser.add_argument(
         "--dry-run", action="store_true", help="show what would be done and what it would cost"
@@ -78,8 +106,14 @@ def _run(arguments: Arguments) -> int:
     from micronet_lm.pipeline.recipes import whole_recipe
     from micronet_lm.pipeline.stages import MODELS, chosen_targets
 
-    root = arguments.out or Path("runs") / Path(arguments.recipe).with_suffix("")
-    recipes = take_apart(whole_recipe(arguments.recipe), arguments.overrides)
+    root = arguments.out or Path("runs") / default_folder(arguments.recipe)
+    if is_text(arguments.recipe):
+        root = own_folder(arguments)
+        recipes = own_recipes(arguments, root)
+    else:
+        refuse(arguments, "is for text of your own; a recipe says its steps itself", "--minutes")
+        recipes = take_apart(whole_recipe(arguments.recipe), arguments.overrides)
+    tell_scaled(recipes.scaled)
     workspace, sources = Workspace(root), _sources(arguments, root)
     stages = stages_of(recipes, sources)
     if find_spec("matplotlib") is None:

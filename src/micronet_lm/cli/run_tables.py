@@ -56,7 +56,7 @@ def pipeline_shown(root: Path, stages: Mapping[str, Mapping[str, Any]]) -> Itera
         yield Text.assemble(f"  {sample.beginning} ", ("|", "bold"), f" {sample.written}")
     if "report" in stages:
         yield f"Report: {stages['report']['path']}/report.html"
-    yield f'Next: micronet predict "..." -m {file}'
+    yield f'Next: micronet predict "..." -m {root}'
 
 
 def _samples(file: Path, corpus: Path) -> "list[Sample]":

@@ -1,6 +1,6 @@
 """What the verbs that train share: options, what is trained, and what they print at the end."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -8,7 +8,7 @@ from rich.console import RenderableType
 
 from micronet_lm.cli.output import print_report, tell
 from micronet_lm.cli.parsers import Arguments, Parser, add_corpus, add_folder, add_wikitext
-from micronet_lm.config import Recipe, load_recipe, merge_recipe
+from micronet_lm.config import Recipe, load_scaled, merge_recipe, scaling_sentence
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import UsageError
 from micronet_lm.files import make_folder
@@ -41,7 +41,7 @@ class Job(NamedTuple):
 def add_training(parser: Parser) -> None:
     """Add the options that name a run and what it is made of."""
     parser.add_argument("recipe", nargs="?", help="a preset ('micronet presets') or a .yaml file")
-    add_folder(parser, "--out", "folder of the run", metavar="RUN")
+    add_folder(parser, "--out", "folder of the run (default: runs/VERB/RECIPE)", metavar="RUN")
     add_folder(parser, "--resume", "resume this run", metavar="RUN")
     add_corpus(parser, "a built corpus (default: RUN/corpus, which is built if it is missing)")
     add_wikitext(parser)
@@ -66,12 +66,23 @@ def check_place(arguments: Arguments, verb: str, named: Any, example: str) -> No
         raise UsageError(f"say what to {verb} and where: {example}")
 
 
-def training_job(arguments: Arguments, example: str, check: Callable[[Recipe, "Run"], None]) -> Job:
-    """Return what the command line asks to train; `example` shows how to ask.
+def default_folder(recipe: str) -> Path:
+    """Return the name of a recipe as a folder: a preset's own, a file's without its suffix."""
+    path = Path(recipe)
+    if path.suffix in (".yaml", ".yml"):
+        path = path.with_suffix("")
+    return Path(path.name) if path.is_absolute() else path
 
-    `check` may refuse the recipe before a corpus is built for it.
+
+def training_job(arguments: Arguments, verb: str, check: Callable[[Recipe, "Run"], None]) -> Job:
+    """Return what the command line asks a verb to train.
+
+    Without --out the run is in runs/VERB, apart from the pipelines of `micronet run`. `check` may
+    refuse the recipe before a corpus is built for it.
     """
-    check_place(arguments, "train", arguments.recipe, example)
+    if arguments.resume is None and arguments.recipe and arguments.out is None:
+        arguments.out = Path("runs") / verb / default_folder(arguments.recipe)
+    check_place(arguments, "train", arguments.recipe, f"micronet {verb} RECIPE --out RUN")
 
     from micronet_lm.training import Run
     from micronet_lm.training.preparation import completed, prepared_corpus
@@ -81,8 +92,9 @@ def training_job(arguments: Arguments, example: str, check: Callable[[Recipe, "R
         check(recipe, run)
         return Job(run, recipe, run.corpus(arguments.corpus))
     run = Run(arguments.out)
-    recipe = load_recipe(arguments.recipe, arguments.overrides)
+    recipe, scaled = load_scaled(arguments.recipe, arguments.overrides)
     check(recipe, run)
+    tell_scaled(scaled)
     if arguments.corpus is not None:
         corpus = Corpus.open(arguments.corpus)
     else:
@@ -90,6 +102,12 @@ def training_job(arguments: Arguments, example: str, check: Callable[[Recipe, "R
         make_folder(run.path)
         corpus = prepared_corpus(recipe.corpus, run.path / "corpus", arguments.from_path)
     return Job(run, completed(recipe, corpus), corpus)
+
+
+def tell_scaled(scaled: Mapping[str, int]) -> None:
+    """Tell which keys of the recipe followed a changed number of steps, if any did."""
+    if scaled and leads():
+        tell(scaling_sentence(scaled))
 
 
 def resumed_job(arguments: Arguments) -> Job:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from micronet_lm.training import Run
 
 _EXAMPLE = """examples:
-  micronet train demo --out runs/demo
+  micronet train demo
   micronet corpus build wikitext-2 --out data/wikitext-2
   micronet train wikitext-2/small --corpus data/wikitext-2 --out runs/small --model.context 129
   micronet train --resume runs/small
@@ -41,14 +41,16 @@ def add(verbs: Verbs) -> None:
         help="train a language model",
         description="Train the language model of a recipe on a corpus.",
         epilog=_EXAMPLE + describe_keys(),
-        usage="micronet train [RECIPE] --out RUN [--corpus DIR] [--json] [--section.key VALUE ...]",
+        usage=(
+            "micronet train [RECIPE] [--out RUN] [--corpus DIR] [--json] [--section.key VALUE ...]"
+        ),
         keys=True,
     )
     add_training(parser)
 
 
 def _run(arguments: Arguments) -> int:
-    job = training_job(arguments, "micronet train RECIPE --out RUN", _check)
+    job = training_job(arguments, "train", _check)
 
     from micronet_lm.training import train
 

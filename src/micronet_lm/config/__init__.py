@@ -6,6 +6,7 @@ from micronet_lm.config.loading import (
     flat_keys,
     load_recipe,
     merge_recipe,
+    own_text_command,
     parse_recipe,
     preset_family,
     preset_names,
@@ -16,6 +17,7 @@ from micronet_lm.config.overrides import split_overrides
 from micronet_lm.config.places import CODE_PLACES, PLACEMENTS, TEXT_PLACES, Place
 from micronet_lm.config.quantization import FULL, QuantizeConfig
 from micronet_lm.config.reference import describe_keys
+from micronet_lm.config.scaling import load_scaled, scaled_to_steps, scaling_sentence
 from micronet_lm.config.sections import (
     CacheConfig,
     CorpusConfig,
@@ -51,11 +53,15 @@ __all__ = [
     "dump_recipe",
     "flat_keys",
     "load_recipe",
+    "load_scaled",
     "merge_recipe",
+    "own_text_command",
     "parse_recipe",
     "preset_family",
     "preset_names",
     "preset_summary",
+    "scaled_to_steps",
+    "scaling_sentence",
     "split_overrides",
     "with_train_changes",
 ]

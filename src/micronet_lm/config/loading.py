@@ -143,8 +143,14 @@ def _read_text(name: str) -> str:
             raise ConfigError(f"{name}: cannot be read: {error}") from None
     raise ConfigError(
         f"there is no preset '{name}'{_nearest(name, preset_names())}: "
-        "'micronet presets' lists all; a recipe file's name must end in .yaml"
+        "'micronet presets' lists all; a recipe file's name must end in .yaml; "
+        f"{own_text_command(name if path.exists() else 'mytext')}"
     )
+
+
+def own_text_command(text: str) -> str:
+    """Say how to train on text that is no recipe and no corpus."""
+    return f"to train on your own text: micronet run {text} --out mine"
 
 
 def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

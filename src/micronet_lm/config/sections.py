@@ -31,6 +31,10 @@ class CorpusConfig(Section):
     max_vocabulary: int | None = Field(default=None, ge=3)
     """Largest size of the vocabulary, `<unk>` and `<eos>` included."""
 
+    split: tuple[float, float, float] | None = None
+    """Shares of train, valid and test in text without published splits; 0.9, 0.05 and 0.05 when
+    left out."""
+
 
 class ModelConfig(Section):
     """The shape of the transformer and of its adaptive embedding and softmax."""

@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, TypedDict
 
+from micronet_lm.config import own_text_command
 from micronet_lm.corpus.splits import SPLITS, Ratio
+from micronet_lm.corpus.textfiles import SUFFIXES
 from micronet_lm.errors import CorpusError
 from micronet_lm.files import write_text
 
@@ -149,9 +151,11 @@ def _read(folder: Path) -> dict[str, Any]:
                 f"the corpus {folder} is incomplete, it has no {MANIFEST}: build it again "
                 "with --force"
             ) from None
+        is_text = any(any(folder.rglob(f"*{suffix}")) for suffix in SUFFIXES)
+        instead = f"; {own_text_command(str(folder))}" if is_text else ""
         raise CorpusError(
             f"{folder} is not a corpus, it has no {MANIFEST}: give a folder that "
-            "micronet corpus build wrote"
+            f"micronet corpus build wrote{instead}"
         ) from None
     except (ValueError, RecursionError) as error:
         raise _damaged(folder, f"not JSON: {error}") from error

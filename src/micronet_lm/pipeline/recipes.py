@@ -1,14 +1,14 @@
 """Split one recipe into the recipes of its models: teacher, student, pruned."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from micronet_lm.config import (
     CorpusConfig,
     Recipe,
-    load_recipe,
+    load_scaled,
     merge_recipe,
     preset_names,
     with_train_changes,
@@ -44,6 +44,9 @@ class Recipes:
     pruned: Recipe | None
     """The student while it is pruned."""
 
+    scaled: Mapping[str, int] = field(default_factory=dict)
+    """Keys that followed a changed number of steps."""
+
     @property
     def trained(self) -> dict[str, Recipe]:
         """Return the recipe that each stage trains with, by the stage's name."""
@@ -64,13 +67,14 @@ def whole_recipe(name: str) -> str:
 def take_apart(name: str, overrides: Mapping[str, Any] | None = None) -> Recipes:
     """Load a preset or a recipe file, and return the recipes of its models.
 
-    Overrides that begin with `teacher.` change the teacher's recipe.
+    Overrides that begin with `teacher.` change the teacher's recipe. Of either recipe, what is
+    counted in steps follows a changed number of steps (`config/scaling.py`).
     """
     own = {k: v for k, v in (overrides or {}).items() if not k.startswith(TEACHER)}
     others = {k: v for k, v in (overrides or {}).items() if k.startswith(TEACHER)}
-    return split_recipe(
-        Path(name).stem if name.endswith(_OWN) else name, load_recipe(name, own), others
-    )
+    recipe, scaled = load_scaled(name, own)
+    recipes = split_recipe(Path(name).stem if name.endswith(_OWN) else name, recipe, others)
+    return replace(recipes, scaled={**scaled, **recipes.scaled})
 
 
 def split_recipe(
@@ -78,23 +82,28 @@ def split_recipe(
 ) -> Recipes:
     """Return the recipes of a recipe's models."""
     student = merge_recipe(recipe, _LATER)
+    teacher, scaled = _teacher(recipe, for_teacher or {})
     return Recipes(
         name=name,
         whole=recipe,
-        teacher=_teacher(recipe, for_teacher or {}),
+        teacher=teacher,
         student=student,
         pruned=_pruned(recipe, student),
+        scaled={f"{TEACHER}{key}": value for key, value in scaled.items()},
     )
 
 
-def _teacher(recipe: Recipe, overrides: Mapping[str, Any]) -> Recipe | None:
+def _teacher(
+    recipe: Recipe, overrides: Mapping[str, Any]
+) -> tuple[Recipe | None, Mapping[str, int]]:
+    """Return the teacher's recipe, and what of it followed a changed number of steps."""
     if recipe.distill is None:
         if overrides:
             raise ConfigError(
                 f"--{next(iter(overrides))}: the recipe has no teacher: give one with "
                 "--distill.teacher RECIPE"
             )
-        return None
+        return None, {}
     name = recipe.distill.teacher
     if name is None:
         raise ConfigError(
@@ -102,7 +111,7 @@ def _teacher(recipe: Recipe, overrides: Mapping[str, Any]) -> Recipe | None:
             "--distill.teacher"
         )
     changes = {key.removeprefix(TEACHER): value for key, value in overrides.items()}
-    teacher = load_recipe(name, changes)
+    teacher, scaled = load_scaled(name, changes)
     for section in ("distill", *_LATER):
         if getattr(teacher, section) is not None:
             raise ConfigError(
@@ -110,7 +119,7 @@ def _teacher(recipe: Recipe, overrides: Mapping[str, Any]) -> Recipe | None:
                 "give a recipe without it as distill.teacher"
             )
     same = {"corpus": recipe.corpus.model_dump(), "model.vocabulary": recipe.model.vocabulary}
-    return merge_recipe(teacher, same)
+    return merge_recipe(teacher, same), scaled
 
 
 def _pruned(recipe: Recipe, student: Recipe) -> Recipe | None:

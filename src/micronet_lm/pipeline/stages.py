@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from micronet_lm.config import Recipe, SearchConfig
+from micronet_lm.config import CorpusConfig, Recipe, SearchConfig
 from micronet_lm.corpus import Corpus
 from micronet_lm.corpus.textfiles import find_files
 from micronet_lm.corpus.wikitext import PUBLISHED
@@ -129,11 +129,19 @@ def _corpus(recipes: Recipes, sources: Sources) -> Stage:
     return Stage(
         name="corpus",
         folder="corpus",
-        settings={**config.model_dump(mode="json"), "text": _text(recipes, given)},
+        settings={**_shares_if_said(config), "text": _text(recipes, given)},
         work=partial(
             stage_work.build_corpus, config=config, from_path=sources.from_path, given=given
         ),
     )
+
+
+def _shares_if_said(config: CorpusConfig) -> dict[str, Any]:
+    """The corpus's settings; what was built before the shares had a key is not built again."""
+    settings = config.model_dump(mode="json")
+    if config.split is None:
+        del settings["split"]
+    return settings
 
 
 def _text(recipes: Recipes, given: Path | None) -> str | None:

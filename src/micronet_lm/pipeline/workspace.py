@@ -17,8 +17,10 @@ from micronet_lm.config import flat_keys
 from micronet_lm.errors import PipelineError
 from micronet_lm.files import locked, make_folder, write_text
 from micronet_lm.pipeline.stage import Product, Stage
+from micronet_lm.runs import is_run
+from micronet_lm.runs.files import STAGES
 
-RECORDS = "stages"
+RECORDS = STAGES
 """Folder of the records."""
 
 
@@ -154,6 +156,11 @@ class Workspace:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Lock this folder against other pipelines; the lock is released when its process ends."""
+        if is_run(self.root):
+            raise PipelineError(
+                f"{self.root} holds a training run, not a pipeline; choose another --out, such as "
+                f"{self.root}-pipeline (a trained run is taken over with --take)"
+            )
         try:
             with locked(self.root):
                 yield

@@ -27,6 +27,9 @@ SEARCH = "search.json"
 PRUNING = "pruning.json"
 """Number of weights pruned from each matrix."""
 
+STAGES = "stages"
+"""The folder of a pipeline's records; a folder that has it is a pipeline's, not a run's."""
+
 CORPUS = "corpus"
 """Name of `corpus.json`, which has the path of the corpus, and of the folder of its own corpus."""
 

@@ -23,6 +23,7 @@ def make_corpus(config: CorpusConfig, place: Path, from_path: Path | None = None
         from_path=from_path,
         min_count=config.min_count,
         max_vocabulary=config.max_vocabulary,
+        split=config.split,
     )
 
 
@@ -57,5 +58,7 @@ def completed(recipe: Recipe, corpus: Corpus) -> Recipe:
             "leave out model.vocabulary, or give the corpus that the recipe is made for"
         )
     manifest = corpus.manifest
-    facts = {f"corpus.{key}": getattr(manifest, key) for key in recipe.corpus.model_dump()}
+    # The shares are the recipe's to say: runs that were begun before they had a key resume.
+    keys = recipe.corpus.model_dump(exclude={"split"})
+    facts = {f"corpus.{key}": getattr(manifest, key) for key in keys}
     return merge_recipe(recipe, {**facts, "model.vocabulary": size})

@@ -15,7 +15,7 @@ from micronet_lm.errors import RunError
 from micronet_lm.files import check_folder, locked, write_text
 from micronet_lm.model import LanguageModel
 from micronet_lm.runs import Progress, Which, check_run, run_input, run_recipe
-from micronet_lm.runs.files import BEST, CORPUS, LAST, PRECISION, RECIPE, RESULT
+from micronet_lm.runs.files import BEST, CORPUS, LAST, PRECISION, RECIPE, RESULT, STAGES
 from micronet_lm.training.checkpoint import (
     load_model,
     read_checkpoint,
@@ -78,11 +78,16 @@ class Run:
         return cls(path)
 
     def check_folder(self) -> None:
-        """Refuse a place where there can be no folder, before any work is done for it."""
+        """Refuse a place where there can be no run, before any work is done for it."""
         try:
             check_folder(self.path)
         except OSError as error:
             raise RunError(f"{self.path}: {error.strerror}") from None
+        if (self.path / STAGES).is_dir():
+            raise RunError(
+                f"{self.path} holds a pipeline of micronet run, not a training run; choose another "
+                f"--out, such as {self.path}-run"
+            )
 
     def check_trainable(self) -> None:
         """Refuse to train a result that was made without training."""
