@@ -94,14 +94,16 @@ def training_job(arguments: Arguments, verb: str, check: Callable[[Recipe, "Run"
     run = Run(arguments.out)
     recipe, scaled = load_scaled(arguments.recipe, arguments.overrides)
     check(recipe, run)
-    tell_scaled(scaled)
     if arguments.corpus is not None:
         corpus = Corpus.open(arguments.corpus)
     else:
         run.check_folder()
         make_folder(run.path)
         corpus = prepared_corpus(recipe.corpus, run.path / "corpus", arguments.from_path)
-    return Job(run, completed(recipe, corpus), corpus)
+    whole = completed(recipe, corpus)
+    run.check(whole, corpus)  # what is refused need not be explained
+    tell_scaled(scaled)
+    return Job(run, whole, corpus)
 
 
 def tell_scaled(scaled: Mapping[str, int]) -> None:
