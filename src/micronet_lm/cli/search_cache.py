@@ -55,6 +55,12 @@ def add(verbs: Verbs) -> None:
         help="the paper's way: search on the whole split and keep what is found; without it the "
         "first half is searched, and the trained values stay where the second half says so",
     )
+    parser.add_argument(
+        "--temperature",
+        action="store_true",
+        help="first search for a temperature of the softmax and fold it into the weights, for "
+        "models that read a small text many times",
+    )
     parsers.add_folder(parser, "--out", "folder to write (default: RUN/searched-SIZE)")
     parsers.add_split(parser, "split to search on")
     parsers.add_checkpoint(parser)
@@ -68,6 +74,7 @@ def _run(arguments: Arguments) -> int:
 
     from micronet_lm.compression import Surface, search_cache, write_searched_run
     from micronet_lm.compression.searched_run import confirmation_sentence
+    from micronet_lm.compression.temperature import fold_temperature, search_temperature
     from micronet_lm.training import Run
 
     run = Run.open(arguments.target)
@@ -78,10 +85,18 @@ def _run(arguments: Arguments) -> int:
     model = run.model(arguments.checkpoint)
     with bar(f"Reading {split}", total=len(ids) - 1, unit="tokens") as advance:
         surface = Surface(model, ids, advance=advance)
+    temperature = 1.0
+    if arguments.temperature:
+        temperature = search_temperature(model, surface, confirm=arguments.confirm)
+        tell(f"temperature {temperature:.3f}")
+        fold_temperature(model, temperature)
+        surface = Surface(model, ids)
     search = search_cache(
         model, surface, size=size, ramp=ramp, confirm=arguments.confirm, tell=_tell
     )
-    report = write_searched_run(run, arguments.checkpoint, corpus, split, search, out)
+    report = write_searched_run(
+        run, arguments.checkpoint, corpus, split, search, out, temperature=temperature
+    )
     shown: list[RenderableType] = [
         _table(model, search, size, f"{run.path}, {split} split"),
         *filter(None, [confirmation_sentence(report)]),

@@ -230,6 +230,17 @@ class Surface:
         result = recall(theta * states, states, self._words[:, oldest:end], past, size)
         return result[0].double()
 
+    @torch.inference_mode()
+    def softmax_loss(self, model: LanguageModel, scale: float) -> float:
+        """Return the mean loss of a model's softmax, given hidden states of another size."""
+        total = 0.0
+        for low in range(self._begin, self._begin + len(self.log_softmax), CHUNK):
+            high = min(low + CHUNK, self._begin + len(self.log_softmax))
+            hidden, words = scale * self._states[0, low:high], self._words[0, low:high]
+            logs = model.softmax.log_probability(hidden, words, model.tables)
+            total -= float(logs.double().sum())
+        return total / len(self.log_softmax)
+
     def loss(self, log_cache: Tensor, lam: float, ramp: int = 0) -> float:
         """Return the mean loss of the mixture; a text's first word has no cache."""
         return -float(self._mixed(log_cache, lam, self._parts(ramp)).mean())

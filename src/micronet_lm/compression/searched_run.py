@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from micronet_lm.compression.cache_search import Confirmation, Point, Search
+from micronet_lm.compression.temperature import fold_temperature
 from micronet_lm.config import merge_recipe
 from micronet_lm.corpus import Corpus
 from micronet_lm.files import write_text
@@ -23,8 +24,12 @@ def write_searched_run(
     split: str,
     search: Search,
     out: Path,
+    *,
+    temperature: float = 1.0,
 ) -> dict[str, Any]:
     """Write the run's model with the found cache parameters, and the whole search.
+
+    `temperature` is folded into the weights.
 
     Return the contents of `search.json`.
     """
@@ -39,6 +44,7 @@ def write_searched_run(
         }
     recipe = merge_recipe(run.recipe(), values)
     model = run.model(which)
+    fold_temperature(model, temperature)
     model.cache = Cache(recipe.cache) if recipe.cache else None
     progress = run.progress(which)
     if split == "valid":  # another split's loss is no validation loss
@@ -49,6 +55,7 @@ def write_searched_run(
         **record,
         "size": search.size,
         "ramp": search.ramp,
+        "temperature": temperature,
         "before": {"loss": search.before, "perplexity": perplexity(search.before)},
         "start": _point(search.start),
         "found": _point(search.found),

@@ -331,6 +331,10 @@ class SearchConfig(Section):
     better on the second half. `false`, the paper's way: search on all of it and keep what is found.
     """
 
+    temperature: bool = False
+    """First search for a temperature of the softmax and fold it into the weights: a model that has
+    read a small text many times is too sure of itself."""
+
 
 class Recipe(Section):
     """Everything that makes a model. A section that is absent switches its technique off."""

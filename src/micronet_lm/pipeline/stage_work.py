@@ -25,6 +25,7 @@ from micronet_lm.compression.pruned_run import make_plan, prune
 from micronet_lm.compression.quantization.run import quantize, quantized_recipe
 from micronet_lm.compression.searched_run import confirmation_sentence
 from micronet_lm.compression.sensitivity import analyse_run
+from micronet_lm.compression.temperature import fold_temperature, search_temperature
 from micronet_lm.config import CorpusConfig, DistillConfig, Recipe
 from micronet_lm.corpus import Corpus
 from micronet_lm.corpus.splits import perplexity_disagreement, unknown_disagreement
@@ -103,18 +104,23 @@ def prune_model(here: Path, inputs: Inputs, *, recipe: Recipe) -> dict[str, Any]
 
 
 def search(
-    here: Path, inputs: Inputs, *, size: int, ramp: int | None, confirm: bool
+    here: Path, inputs: Inputs, *, size: int, ramp: int | None, confirm: bool, temperature: bool
 ) -> dict[str, Any]:
-    """Find the cache's best parameters on the validation split."""
+    """Find the cache's best parameters on the validation split, and a temperature if asked to."""
     source, corpus = Run.open(inputs["source"].path), Corpus.open(inputs["corpus"].path)
     ids, model = corpus.split("valid"), source.model()
     with bar("Reading valid", total=len(ids) - 1, unit="tokens") as advance:
         surface = Surface(model, ids, advance=advance)
+    tau = 1.0
+    if temperature:
+        tau = search_temperature(model, surface, confirm=confirm)
+        fold_temperature(model, tau)
+        surface = Surface(model, ids)
     found = search_cache(model, surface, size=size, ramp=ramp, confirm=confirm)
-    record = write_searched_run(source, "best", corpus, "valid", found, here)
+    record = write_searched_run(source, "best", corpus, "valid", found, here, temperature=tau)
     sentence = confirmation_sentence(record)
     told = {"confirmation": sentence} if sentence else {}
-    return {**measured(Run(here), corpus), "size": found.kept_size, **told}
+    return {**measured(Run(here), corpus), "size": found.kept_size, "temperature": tau, **told}
 
 
 def quantize_model(here: Path, inputs: Inputs, *, changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -68,6 +68,7 @@ def stages_of(recipes: Recipes, sources: Sources | None = None) -> dict[str, Sta
                     size=search.cache_size,
                     ramp=search.ramp,
                     confirm=search.confirm,
+                    temperature=search.temperature,
                 ),
                 fresh=True,
             )
@@ -215,10 +216,11 @@ def _pruned(recipe: Recipe, corpus: Stage, source: Stage, add: Any) -> Stage:
 
 
 def _search(config: SearchConfig) -> dict[str, Any]:
-    """The search's settings; what was searched before `confirm` existed is not searched again."""
+    """Return the search's settings; what was searched before keys were added stays valid."""
     settings = config.model_dump(mode="json")
-    if not config.confirm:
-        del settings["confirm"]
+    for key in ("confirm", "temperature"):
+        if not settings[key]:
+            del settings[key]
     return settings
 
 
