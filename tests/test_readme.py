@@ -9,11 +9,11 @@ import re
 import shlex
 import subprocess
 import sysconfig
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from tests.support.corpora import MISSING, wikitext_2_archive
+from tests.support.pages import assert_prints, blocks, console
 
 from micronet_lm.cli.main import main
 from micronet_lm.corpus import Corpus
@@ -49,48 +49,15 @@ OF_WIKITEXT_2 = ("wikitext-2", "data/wikitext-2", "runs/small", "runs/cache")
 """How words begin that name WikiText-2, or a run that the tutorial trains on it."""
 
 
-def blocks(language: str, page: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", page, flags=re.DOTALL)
-
-
 def commands() -> list[list[str]]:
     """The commands of both pages that show no output; README's other ones have their own test."""
     lines = "".join(blocks("sh", README + TUTORIAL)).replace("\\\n", " ").splitlines()
     return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("micronet ")]
 
 
-def shown() -> list[tuple[str, list[str]]]:
-    """README's commands and the lines that it shows under each."""
-    found: list[tuple[str, list[str]]] = []
-    for line in "".join(blocks("console", README)).splitlines():
-        if line.startswith("$ "):
-            found.append((line[2:], []))
-        elif line:  # an empty one parts two commands
-            found[-1][1].append(line)
-    return found
-
-
-def without_digits(lines: list[str]) -> list[str]:
-    """Lines as their words, every number as 0: machines differ in last digits."""
-    return [re.sub(r"\d[\d.,]*\d|\d", "0", " ".join(line.split())) for line in lines]
-
-
-def assert_prints(printed: list[str], page: list[str]) -> None:
-    """Check that the lines of the page follow each other; `...` stands for lines left out."""
-    printed, rest = without_digits(printed), [*page, ""]
-    at = 0
-    for line, after in pairwise(without_digits(rest)):
-        if line == "...":
-            at = printed.index(after, at) if after else len(printed)
-        else:
-            assert printed[at] == line
-            at += 1
-    assert at == len(printed)
-
-
 def test_readme_is_a_front_door() -> None:
     assert len(README.splitlines()) <= 120
-    assert [command.split("micronet ")[1].split()[0] for command, _ in shown()] == [
+    assert [command.split("micronet ")[1].split()[0] for command, _ in console(README)] == [
         "predict",
         "generate",
         "score",
@@ -99,7 +66,7 @@ def test_readme_is_a_front_door() -> None:
     ]
 
 
-@pytest.mark.parametrize(("command", "page"), shown())
+@pytest.mark.parametrize(("command", "page"), console(README))
 def test_readme_shows_what_is_printed(command: str, page: list[str], tmp_path: Path) -> None:
     (tmp_path / "src").symlink_to(ROOT / "src")
     scripts = sysconfig.get_path("scripts")

@@ -17,7 +17,7 @@ def check_folder(path: Path) -> None:
     """
     existing = next(place for place in (path, *path.absolute().parents) if place.exists())
     if not existing.is_dir():
-        why = f"{existing} is a file, not a folder; choose another place"
+        why = f"{existing} is a file, not a folder; choose another path"
         raise NotADirectoryError(errno.ENOTDIR, why, str(path))
     missing = [place for place in (path, *path.parents) if not place.exists()]
     if len(missing) > 1 and not _is_below_here(path):

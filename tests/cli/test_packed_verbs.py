@@ -70,7 +70,7 @@ def test_pack_replaces_regular_files_only(
 ) -> None:
     pipe, deep = tmp_path / "pipe", tmp_path / "new" / "folder" / "m.safetensors"
     os.mkfifo(pipe)
-    for out, why in ((pipe, "it is not a regular file"), (deep, "make it first")):
+    for out, why in ((pipe, "is not a regular file"), (deep, "make it first")):
         capsys.readouterr()
         assert main(["pack", str(run), "-o", str(out)]) == 1
         assert why in capsys.readouterr().err
@@ -350,8 +350,8 @@ def test_mistakes_are_one_sentence(
         (["inspect", str(model), "--checkpoint", "best"], 2, "--checkpoint is for runs"),
         (["inspect", str(tmp_path)], 1, "is not a run"),
         (["pack", str(run), "-o", str(tmp_path)], 2, f"choose {tmp_path / 'model.safetensors'}"),
-        (["pack", str(run), "-o", str(one / "m")], 1, f"{one}: not a directory"),
-        (["pack", str(run), "-o", str(one / "x" / "m")], 1, f"{one / 'x'}: not a directory"),
+        (["pack", str(run), "-o", str(one / "m")], 1, f"{one} is a file, not a folder"),
+        (["pack", str(run), "-o", str(one / "x" / "m")], 1, f"{one} is a file, not a folder"),
         (["pack", str(tmp_path)], 1, "is not a run"),
         (["pack", str(run), "--checkpoint", "first"], 2, "first"),
         (["evaluate", str(model)], 2, "--corpus DIR"),

@@ -25,7 +25,8 @@ def test_it_is_small_and_says_how_it_was_made() -> None:
     assert command[:2] == ["micronet", "run"]
     assert command[2] in preset_names()
     assert card["corpus"]["source"] == "python-docs"
-    assert card["recipe"]["quantize"]["bits"] == 9
+    assert card["recipe"]["quantize"]["bits"] == 6
+    assert load("demo").card == load().card == card
 
 
 def test_it_answers_without_being_named(
