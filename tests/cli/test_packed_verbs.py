@@ -246,7 +246,7 @@ def test_standard_input_and_words_without_quotes(
     m = ["-m", str(model), "--json"]
     expected = report(["predict", "word1 word2", *m], capsys)
     assert report(["predict", "word1", "word2", *m], capsys) == expected
-    for typed in (b"word1 word2", b"\xef\xbb\xbfword1 word2 "):
+    for typed in (b"word1 word2", b"word1 word2\n", b"\xef\xbb\xbfword1 word2 \r\n"):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(typed)))
         assert report(["predict", "-", *m], capsys)["words"] == expected["words"]
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"word1 word2")))

@@ -46,8 +46,8 @@ def wanted_model(model: Path | None) -> Path:
 
 
 def text_of(words: Sequence[str]) -> str:
-    """Join the words of a command line; `-` alone is standard input."""
-    return read_text("-") if list(words) == ["-"] else " ".join(words)
+    """Join the words of a command line; `-` alone is standard input, without its last line end."""
+    return read_text("-").removesuffix("\n") if list(words) == ["-"] else " ".join(words)
 
 
 def read_text(file: str) -> str:
