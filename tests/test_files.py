@@ -49,7 +49,7 @@ def test_what_is_not_a_regular_file_is_not_replaced(tmp_path: Path, kind: str) -
     else:
         path.symlink_to("/dev/null")
     before = path.lstat()
-    with pytest.raises(FileExistsError, match="not a regular file; name another") as caught:
+    with pytest.raises(FileExistsError, match="not a regular file; choose another path") as caught:
         write_text(path, "text")
     assert caught.value.filename == str(path)
     assert path.lstat().st_ino == before.st_ino

@@ -33,7 +33,7 @@ def test_the_page_from_top_to_bottom(tmp_path: Path) -> None:
     text = corpus.decode(corpus.split("valid")[:12_000])
     (tmp_path / "mytext.txt").write_text(text, encoding="utf-8")
     for command, lines in console(PAGE):
-        done = run(command.replace("--minutes 10", "--minutes 0.2"), tmp_path)
+        done = run(command.replace("--minutes 10", "--minutes 1 --train.steps 30"), tmp_path)
         assert done.returncode == 0, done.stderr
         assert_prints(done.stdout.rstrip("\n").splitlines(), lines)
         if " -m " not in command and command.startswith("micronet predict"):

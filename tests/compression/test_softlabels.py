@@ -343,7 +343,7 @@ def test_a_folder_belongs_to_one_teacher_and_one_kind(
         write_soft_labels(teacher, corpus, foreign)
     with pytest.raises(LabelsError, match="is a file"):
         write_soft_labels(teacher, corpus, foreign / "letter.txt")
-    with pytest.raises(UsageError, match=r"the top 5,000 of 1\d\d words"):
+    with pytest.raises(UsageError, match=r"at most the 1\d\d words of the corpus, got 5,000"):
         write_soft_labels(teacher, corpus, tmp_path / "never", count=5000)
     assert not (tmp_path / "never").exists()
 

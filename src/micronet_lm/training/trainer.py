@@ -77,7 +77,7 @@ class Trainer:
             window=config.window,
             seed=config.seed,
             beginnings=config.beginnings,
-            line_end=corpus.vocabulary.words.index(EOS),
+            line_end=corpus.vocabulary.id(EOS),
         )
         for split in ("train", "valid"):
             check_ids(corpus.split(split), recipe.model)
