@@ -315,7 +315,7 @@ def test_mistakes_are_one_sentence(
         ),
         (("run", whole, "--out", out, "--distill.teacher", whole), 2, "a teacher is only trained"),
         (
-            ("run", whole, "--out", out, "--prune.train.steps", "4"),
+            ("run", whole, "--out", out, "--prune.train.steps", "4", "--prune.steps", "9"),
             2,
             "prune.steps must not exceed 4 prune.tr",
         ),

@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import micronet_lm as mn
@@ -37,6 +37,8 @@ def test_the_tokens_do_not_depend_on_the_pieces(name: str) -> None:
 
 
 @settings(deadline=None)
+@example("wikitext", ["\t", "\ufeff"])
+@example("word-2", [" ", "中"])
 @given(
     st.sampled_from(TOKENIZERS),
     st.lists(st.text(" \n\r\tab9'.,(<unk>\u0301中か\ufeff￭", max_size=8), max_size=8),

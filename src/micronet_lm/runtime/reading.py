@@ -5,12 +5,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from micronet_lm.corpus.blocks import clean, without_mark
+from micronet_lm.corpus.blocks import clean
 from micronet_lm.corpus.tokenizers import Tokenizer
 from micronet_lm.corpus.vocabulary import EOS
 from micronet_lm.errors import InferenceError
 
-_LEADING = re.compile(r"[^\S\n\r]*")
+_LEADING = re.compile("(?:[^\\S\n\r]|\N{ZERO WIDTH NO-BREAK SPACE})*")
+"""White space before a text, and the byte order mark that some programs put in front."""
 
 
 @dataclass
@@ -58,7 +59,6 @@ class Reader:
                 piece = " " + piece
         place.pending += piece
         if place.begins:
-            place.pending = without_mark(place.pending)
             place.pending = place.pending[_LEADING.match(place.pending).end() :]  # type: ignore[union-attr]  # it matches anything
             place.begins = not place.pending
         cut = self._tokenizer.settled(place.pending)
