@@ -16,7 +16,10 @@ author = "micronet-lm contributors"
 version = release = micronet_lm.__version__
 
 root_doc = "docs/index"
-include_patterns = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**.md"]
+include_patterns = [
+    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"),
+    *("docs/**.md", "examples/README.md"),
+]
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 
 myst_heading_anchors = 3  # links such as quantization.md#places
@@ -29,8 +32,18 @@ python_use_unqualified_type_names = True
 add_module_names = False
 
 UNLISTED = [
-    *("Allocation", "BinLoss", "Container", "Curve", "Label", "Labels", "Manifest", "Processes"),
-    *("Products", "Progress", "Report", "Scheme", "Settings", "Setup", "Summary"),
+    *(
+        "Allocation",
+        "BinLoss",
+        "Confirmation",
+        "Container",
+        "Curve",
+        "Label",
+        "Labels",
+        "Manifest",
+        "Processes",
+    ),
+    *("Products", "Progress", "Reader", "Report", "Scheme", "Settings", "Setup", "Summary"),
 ]
 nitpick_ignore_regex = [
     # Types of other projects: resolving them would need their sites.
