@@ -243,6 +243,7 @@ def test_a_stage_that_began_anew_leaves_no_mixture(finished: Path, tmp_path: Pat
     assert "an unfinished pipeline" in page_of(root)
 
 
+@pytest.mark.needs_torch
 def test_the_report_of_a_run_without_any_section(corpus: Corpus, tmp_path: Path) -> None:
     words = as_words({**BRIEF, "train.steps": 2})
     out = str(tmp_path / "run")

@@ -1,5 +1,11 @@
 """Recipes: documented, frozen section types, strict loading, dotted overrides."""
 
+from micronet_lm.config.compression import (
+    DistillConfig,
+    PruneConfig,
+    SearchConfig,
+    TrainChanges,
+)
 from micronet_lm.config.loading import (
     changed_keys,
     dump_recipe,
@@ -21,13 +27,9 @@ from micronet_lm.config.scaling import load_scaled, scaled_to_steps, scaling_sen
 from micronet_lm.config.sections import (
     CacheConfig,
     CorpusConfig,
-    DistillConfig,
     HebbianConfig,
     ModelConfig,
-    PruneConfig,
     Recipe,
-    SearchConfig,
-    TrainChanges,
     TrainConfig,
 )
 

@@ -11,7 +11,8 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from micronet_lm.config.sections import Recipe, TrainChanges, section_type
+from micronet_lm.config.compression import TrainChanges
+from micronet_lm.config.sections import Recipe, section_type
 from micronet_lm.errors import ConfigError
 
 VARIANTS = "variants"
