@@ -124,9 +124,15 @@ class Text:
         self._read: Context = ()
 
     def feed(self, token: int) -> None:
-        """Read the next word; one that begins a line leaves what was before behind."""
+        """Read the next word; at the beginning of a line the context is dropped."""
         before = () if token == self._fresh_after else self._read
         self._read = (*before, token)[-self._kept :]
+
+    def fork(self) -> "Text":
+        """Give a second text that has read the same."""
+        twin = Text(self._model, self._kept, self._fresh_after)
+        twin._read = self._read
+        return twin
 
     def log_distribution(self, out: Floats | None = None) -> Floats:
         """Log-probabilities of all words."""

@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("--position-bits", type=int, default=32)
     parser.add_argument("--bias-bits", type=int)
     parser.add_argument("--activation-bits", type=int)
-    parser.add_argument("--step-a-row", action="store_true")
+    parser.add_argument("--scale-per-row", action="store_true")
     parser.add_argument("--places", choices=sorted(PLACES), default="none")
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()

@@ -32,6 +32,7 @@ from micronet_lm.corpus import Corpus
 from micronet_lm.corpus.vocabulary import EOS, UNK
 from micronet_lm.corpus.words import FLIP
 from micronet_lm.runtime.native import NativeEngine
+from micronet_lm.typist import Strokes
 from ngrams import KenLM, Trigram
 
 SLOTS = 3
@@ -186,26 +187,24 @@ def measure(model: Model, words: Words, texts: Sequence[Sequence[int]]) -> dict[
 
 def savings(model: Model, words: Words, corpus: Corpus, lines: Sequence[Sequence[int]]) -> float:
     """Measure the keystroke savings over lines that each begin afresh, in per cent."""
-    characters = strokes = 0
+    strokes = Strokes()
     for line in lines:
         names = [corpus.vocabulary.words[token] for token in line]
         written = 0
-        given = True  # whether the space before the next word is there already
+        strokes.begin_line()
         for at, (token, logs) in enumerate(predictions(model, words, line)):
             if token == words.line_end:
                 break
             end = len(corpus.tokenizer.join(names[: at + 1]))
-            length = int(np.count_nonzero(words.letters[token]))
-            space = end - written - length if words.suggested(token) else 0
-            written = end
+            before, written = written, end
             if not words.suggested(token):
-                given = False
+                strokes.leave_out()
                 continue
-            typed = words.typed(token, words.before(logs, token))
-            characters += space + length
-            strokes += (0 if given else space) + (length if typed is None else typed + 1)
-            given = typed is not None
-    return 100 * (characters - strokes) / characters
+            length = int(np.count_nonzero(words.letters[token]))
+            for _ in range(end - before - length):
+                strokes.space()
+            strokes.word(length, words.typed(token, words.before(logs, token)))
+    return strokes.savings
 
 
 def print_table(measured: str, results: dict[str, dict[str, dict[str, float]]]) -> None:

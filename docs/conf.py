@@ -18,7 +18,7 @@ version = release = micronet_lm.__version__
 root_doc = "docs/index"
 include_patterns = [
     *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"),
-    *("docs/**.md", "examples/README.md"),
+    *("docs/**.md", "examples/README.md", "web/README.md"),
 ]
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 
@@ -37,13 +37,16 @@ UNLISTED = [
         "BinLoss",
         "Confirmation",
         "Container",
+        "CountedTable",
         "Curve",
         "Label",
         "Labels",
         "Manifest",
+        "NgramTable",
         "Processes",
     ),
-    *("Products", "Progress", "Reader", "Report", "Scheme", "Settings", "Setup", "Summary"),
+    *("Products", "Progress", "Reader", "Report", "Scheme", "Section", "Settings", "Setup"),
+    *("Spelling", "Summary"),
 ]
 nitpick_ignore_regex = [
     # Types of other projects: resolving them would need their sites.

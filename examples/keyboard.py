@@ -1,8 +1,10 @@
 """Type a text with three suggestions at hand, and count the keys that they save."""
 
 import argparse
+import sys
 
 import micronet_lm as mn
+from micronet_lm.errors import MicronetError
 
 
 def type_with_suggestions(lm: mn.LM, text: str, slots: int = 3) -> int:
@@ -37,4 +39,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (OSError, MicronetError) as error:
+        sys.exit(str(error))

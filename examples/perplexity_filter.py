@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import micronet_lm as mn
+from micronet_lm.errors import MicronetError
 
 
 def kept(
@@ -46,4 +47,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (OSError, MicronetError) as error:
+        sys.exit(str(error))

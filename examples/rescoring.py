@@ -2,9 +2,11 @@
 
 import argparse
 import math
+import sys
 from collections.abc import Sequence
 
 import micronet_lm as mn
+from micronet_lm.errors import MicronetError
 
 HYPOTHESES = [
     ("Return a knew list of the files in the directory.", -4.0),
@@ -39,4 +41,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (OSError, MicronetError) as error:
+        sys.exit(str(error))

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import micronet_lm as mn
+from micronet_lm.errors import MicronetError
 
 
 def main() -> None:
@@ -21,4 +22,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (OSError, MicronetError) as error:
+        sys.exit(str(error))

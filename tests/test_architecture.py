@@ -16,21 +16,22 @@ PACKAGE = Path(__file__).parents[1] / "src" / "micronet_lm"
 # that do not know each other.
 LAYERS: list[set[str]] = [
     {"errors"},
-    {"evaluation", "files", "machine", "progress"},
+    {"checksum", "evaluation", "files", "machine", "progress"},
     {"config"},
-    {"layout"},
-    {"corpus", "model", "runs"},
+    {"layout", "spelling"},
+    {"corpus", "model", "ngrams", "runs"},
     {"accounting"},
     {"artifact"},
     {"training", "runtime"},
-    {"compression"},
+    {"compression", "typist"},
     {"pipeline"},
-    {"diagnosis", "report", "serve", "interop"},
+    {"diagnosis", "page", "report", "serve", "interop"},
     {"cli"},
     {"__main__"},
 ]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 TORCH_FREE = {
+    "checksum",
     "errors",
     "evaluation",
     "files",
@@ -40,10 +41,11 @@ TORCH_FREE = {
     "layout",
     "runs",
     "corpus",
+    "ngrams",
     "accounting",
     "artifact",
 }
-TORCH_FREE |= {"runtime", "serve", "diagnosis"}
+TORCH_FREE |= {"runtime", "serve", "page", "diagnosis", "spelling", "typist"}
 
 
 def modules() -> Iterator[tuple[str, Path]]:
@@ -117,7 +119,10 @@ def test_a_verb_that_needs_torch_says_so_without_it() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
-    assert done.stderr == "micronet: this verb needs torch: pip install 'micronet-lm[train]'\n"
+    assert done.stderr == (
+        "micronet: this verb needs torch: pip install -c constraints.txt '.[train]' in a clone of "
+        "micronet-lm\n"
+    )
 
 
 def test_files_hold_one_idea() -> None:

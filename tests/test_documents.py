@@ -42,6 +42,22 @@ def test_every_link_and_image_leads_to_a_file_of_the_repository() -> None:
     assert not broken
 
 
+def test_every_make_target_that_is_named_exists() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z0-9-]+):", makefile, flags=re.MULTILINE))
+    pages = [path for path in files_of_the_repository() if path.suffix in (".md", ".yml")]
+    named = {
+        (page.relative_to(ROOT).as_posix(), name)
+        for page in [*pages, ROOT / ".ci" / "run"]
+        if page.is_file()  # a source distribution has no .ci
+        for name in re.findall(
+            r"(?:^|`|run: )make ([a-z0-9-]+)", page.read_text(encoding="utf-8"), flags=re.MULTILINE
+        )
+    }
+    assert {"test", "test-base", "docs", "wheel", "native-test"} <= {name for _, name in named}
+    assert {(page, name) for page, name in named if name not in targets} == set()
+
+
 def table(page: str) -> list[list[str]]:
     """Cells of the page's first table, without its head and without bold type."""
     rows = [line for line in (ROOT / page).read_text("utf-8").splitlines() if line.startswith("|")]

@@ -1,84 +1,107 @@
-"""Files appear by rename, complete or not at all; what cannot be made is said by its own name."""
+"""Regular files only, and no link followed where something is written."""
 
 import os
-import socket
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from micronet_lm.files import locked, make_folder, replacing, write_text
+from micronet_lm.artifact import open_packed
+from micronet_lm.cli.main import main
+from micronet_lm.config import load_recipe
+from micronet_lm.errors import ArtifactError, ConfigError
+from micronet_lm.files import locked, open_own, open_regular, read_small
 
 
-def test_a_file_appears_complete_or_not_at_all(tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "file"
-    write_text(path, "old")
-    with pytest.raises(ValueError, match="no"), replacing(path) as temporary:
-        temporary.write_text("new")
-        raise ValueError("no")
-    assert path.read_text() == "old"
-    assert [file.name for file in path.parent.iterdir()] == ["file"]
-
-
-def test_a_folder_is_not_replaced(tmp_path: Path) -> None:
-    with pytest.raises(IsADirectoryError, match="choose a file name") as caught:
-        write_text(tmp_path, "text")
-    assert caught.value.filename == str(tmp_path)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_file_is_no_folder(tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.write_text("kept")
-    for folder in (file, file / "deeper"):
-        with pytest.raises(NotADirectoryError, match="choose another path") as caught:
-            write_text(folder / "new", "text")
-        assert caught.value.filename == str(folder)
-        with pytest.raises(NotADirectoryError, match="choose another path"), locked(folder):
-            pass
-    assert file.read_text() == "kept"
-
-
-@pytest.mark.parametrize("kind", ["fifo", "socket", "link"])
-def test_what_is_not_a_regular_file_is_not_replaced(tmp_path: Path, kind: str) -> None:
-    path = tmp_path / "out"
-    if kind == "fifo":
-        os.mkfifo(path)
-    elif kind == "socket":  # like a device, it is a node that only its own driver can make again
-        with socket.socket(socket.AF_UNIX) as made:
-            made.bind(str(path))
-    else:
-        path.symlink_to("/dev/null")
-    before = path.lstat()
-    with pytest.raises(FileExistsError, match="not a regular file; choose another path") as caught:
-        write_text(path, "text")
-    assert caught.value.filename == str(path)
-    assert path.lstat().st_ino == before.st_ino
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_link_to_a_regular_file_is_replaced(tmp_path: Path) -> None:
-    (tmp_path / "old").write_text("old")
-    (tmp_path / "link").symlink_to("old")
-    write_text(tmp_path / "link", "new")
-    assert (tmp_path / "link").read_text() == "new"
-
-
-def test_folders_are_made_where_the_parent_exists(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_text(tmp_path / "one" / "file", "text")
-    with pytest.raises(FileNotFoundError, match=r"the folder .*/new does not exist; make it first"):
-        write_text(tmp_path / "new" / "folder" / "file", "text")
-    with pytest.raises(FileNotFoundError, match="make it first"), locked(tmp_path / "new" / "run"):
+def test_a_lock_does_not_truncate_the_target_of_a_link(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / ".lock").symlink_to(precious)
+    with pytest.raises(OSError, match="symbolic link"), locked(folder):
         pass
-    assert [path.name for path in tmp_path.iterdir()] == ["one"]
-    monkeypatch.chdir(tmp_path)
-    write_text(
-        Path("runs/demo/packed/file"), "text"
-    )  # below the working directory as deep as asked
-    make_folder(tmp_path / "data" / "mine")
-    with pytest.raises(FileNotFoundError, match="make it first"):
-        make_folder(Path("../new/folder"))
-    monkeypatch.chdir("/")
-    with pytest.raises(FileNotFoundError, match="the folder /new does not exist"):
-        write_text(Path("/new/folder/file"), "text")
+    assert precious.read_text() == "precious"
+
+
+def test_a_lock_keeps_the_bytes_of_its_file(tmp_path: Path) -> None:
+    (tmp_path / ".lock").write_text("kept")
+    with locked(tmp_path):
+        assert (tmp_path / ".lock").read_text() == "kept"
+    with locked(tmp_path), pytest.raises(BlockingIOError), locked(tmp_path):
+        pass
+
+
+def test_writing_in_place_follows_no_link(tmp_path: Path) -> None:
+    precious, link = tmp_path / "precious", tmp_path / "metrics.jsonl"
+    precious.write_text("precious")
+    link.symlink_to(precious)
+    with pytest.raises(OSError, match="symbolic link"):
+        open_own(link, os.O_WRONLY | os.O_APPEND)
+    with open_own(tmp_path / "new", os.O_WRONLY | os.O_APPEND) as file:
+        file.write(b"a")
+    with open_own(tmp_path / "new", os.O_WRONLY | os.O_APPEND) as file:
+        file.write(b"b")
+    assert (tmp_path / "new").read_bytes() == b"ab"
+
+
+@pytest.fixture
+def alarm() -> Iterator[None]:
+    """End a test that waits for ever."""
+
+    def ring(*_: object) -> None:
+        raise AssertionError("it waits")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.usefixtures("alarm")
+def test_a_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
+    """Each of these waited for a writer, for ever."""
+    pipe = tmp_path / "pipe.yaml"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match="not a regular file"):
+        open_regular(pipe)
+    with pytest.raises(ConfigError, match="not a regular file"):
+        load_recipe(str(pipe))
+    with pytest.raises(ArtifactError, match="not a regular file"):
+        open_packed(pipe)
+    (tmp_path / "run").mkdir()
+    os.mkfifo(tmp_path / "run" / ".lock")
+    with pytest.raises(OSError, match="not a regular file"), locked(tmp_path / "run"):
+        pass
+
+
+def test_a_device_without_end_is_refused() -> None:
+    with pytest.raises(OSError, match="not a regular file"):
+        read_small(Path("/dev/zero"), 100)
+
+
+def test_a_file_beyond_its_limit_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "long").write_bytes(bytes(101))
+    assert len(read_small(tmp_path / "long", 101)) == 101
+    with pytest.raises(OSError, match="more than 100 bytes"):
+        read_small(tmp_path / "long", 100)
+
+
+def test_what_nobody_expected_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("of\nsome kind")
+
+    monkeypatch.setattr("micronet_lm.cli.main._parser", fail)
+    monkeypatch.delenv("MICRONET_DEBUG", raising=False)
+    assert main(["presets"]) == 1
+    out = capsys.readouterr()
+    assert out.err.startswith("micronet: unexpected ZeroDivisionError: of some kind; ")
+    assert "MICRONET_DEBUG=1" in out.err
+    assert out.err.count("\n") == 1
+    monkeypatch.setenv("MICRONET_DEBUG", "1")
+    with pytest.raises(ZeroDivisionError):
+        main(["presets"])

@@ -1,8 +1,8 @@
-// The one place where the C API's errors become exceptions of micronet_lm.errors.
+// Turns errors of the C API into exceptions of micronet_lm.errors, here and nowhere else.
 //
-//   MN_ERROR_FORMAT of a file    ArtifactError   "PATH cannot be used: …"
-//   MN_ERROR_FILE of a file      ArtifactError   the engine's sentence, which names the path
-//   everything else              InferenceError  the engine's sentence
+//   MN_ERROR_FORMAT, opening a file   ArtifactError   "PATH cannot be used: …"
+//   MN_ERROR_FILE, opening a file     ArtifactError   the engine's message, which names the path
+//   everything else                   InferenceError  the engine's message
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -15,7 +15,7 @@
 
 namespace binding {
 
-// The GIL is held. path: of the file that was being opened, if any.
+// Raise the exception for an error. The GIL must be held. path: of the file being opened, if any.
 [[noreturn]] inline void raise(const mn_error& error, const std::string& path) {
   const bool format = error.status == MN_ERROR_FORMAT;
   const bool file = !path.empty() && (format || error.status == MN_ERROR_FILE);
@@ -26,7 +26,7 @@ namespace binding {
   throw nanobind::python_error();
 }
 
-// Raises an InferenceError, with a printf format, for arguments that the C API cannot take; the GIL is held.
+// Raise an InferenceError, with a printf format, for arguments that the C API cannot take. The GIL must be held.
 [[noreturn, gnu::format(printf, 1, 2)]] inline void refuse(const char* format, ...) {
   mn_error error{MN_ERROR_ARGUMENT, {}};
   va_list values;
@@ -36,7 +36,7 @@ namespace binding {
   raise(error, "");
 }
 
-// Calls the engine without the GIL, and raises its error. call: mn_status(mn_error*).
+// Call the engine without the GIL and raise its error. call: mn_status(mn_error*).
 template <class Call>
 void ask(Call call, const std::string& path = "") {
   mn_error error;

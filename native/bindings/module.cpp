@@ -1,7 +1,7 @@
 // The Python module micronet_lm.runtime._native: the interface of micronet_lm.runtime.engine over the C API.
 //
-// Everything that takes longer than a look-up releases the GIL. A session has a lock, so that threads
-// which share one by mistake wait for each other instead of damaging it.
+// Every call that takes longer than a look-up releases the GIL. A session has a lock, so that threads that
+// share one by mistake wait for each other instead of corrupting it.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -19,19 +19,26 @@
 
 #include "errors.hpp"
 #include "micronet.h"
+#include "recollections.hpp"
+#include "text.hpp"
 
 namespace nb = nanobind;
-using binding::ask;
+using binding::ask, binding::CloseModel;
+using binding::Halves;
+using binding::ModelPointer;
+using binding::Recollections;
 using binding::refuse;
 
 namespace {
 
-using Ids = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using IdArray = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Ids = std::vector<int32_t>;
 using Room = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Doubles = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Floats = nb::ndarray<nb::numpy, float, nb::ndim<1>>;
 using Integers = nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>;
 
-// An array that owns its numbers.
+// Return an array that owns its numbers.
 template <class Array, class T>
 Array owned(std::unique_ptr<T[]> numbers, size_t count) {
   T* data = numbers.release();
@@ -39,29 +46,30 @@ Array owned(std::unique_ptr<T[]> numbers, size_t count) {
   return Array(data, {count}, owner);
 }
 
-// Ids as the engine reads them, from an array or a sequence of whole numbers.
+// Convert an array or a sequence of integers to the engine's ids. They are copied before the engine checks them:
+// another thread may change the caller's array at any time, and an array-like object may keep the one that it gives.
 Ids to_ids(const nb::object& given) {
-  nb::object array = nb::module_::import_("numpy").attr("asarray")(given);
+  const nb::module_ numpy = nb::module_::import_("numpy");
+  nb::object array = numpy.attr("asarray")(given);
   const std::string kind = nb::cast<std::string>(array.attr("dtype").attr("kind"));
   const bool empty = nb::cast<size_t>(array.attr("size")) == 0;
   if (nb::cast<int>(array.attr("ndim")) != 1 || (kind != "i" && kind != "u" && !empty))
     refuse("ids must be a 1-D array or a list of integers");
-  if (!empty) {  // ids beyond 32 bits are refused here, the rest by the engine
+  if (!empty && !array.attr("dtype").equal(numpy.attr("dtype")("int32"))) {
+    array = array.attr("copy")();  // what is checked is what is converted
+    // Ids beyond 32 bits are refused here, all other bad ids by the engine.
     const nb::object most = array.attr("max")(), least = array.attr("min")();
     if (PyObject_RichCompareBool(most.ptr(), nb::int_(INT32_MAX).ptr(), Py_GT) != 0 ||
         PyObject_RichCompareBool(least.ptr(), nb::int_(0).ptr(), Py_LT) != 0)
       refuse("ids must be from 0 to one less than the vocabulary");
   }
-  return nb::cast<Ids>(nb::module_::import_("numpy").attr("ascontiguousarray")(array, "int32"));
+  const auto ids = nb::cast<IdArray>(numpy.attr("ascontiguousarray")(array, "int32"));
+  return Ids(ids.data(), ids.data() + ids.shape(0));
 }
 
-struct CloseModel {
-  void operator()(mn_model* model) const { mn_model_close(model); }
-};
 struct FreeSession {
   void operator()(mn_session* session) const { mn_session_free(session); }
 };
-using ModelPointer = std::shared_ptr<mn_model>;
 
 class Session {
  public:
@@ -78,7 +86,7 @@ class Session {
 
   void feed_many(const nb::object& given) {
     const Ids ids = to_ids(given);
-    ask_alone([&](mn_error* e) { return mn_session_feed_many(session_.get(), ids.data(), ids.shape(0), e); });
+    ask_alone([&](mn_error* e) { return mn_session_feed_many(session_.get(), ids.data(), ids.size(), e); });
   }
 
   float log_probability(int32_t id) {
@@ -128,10 +136,70 @@ class Session {
     return id;
   }
 
+  nb::tuple influence(int32_t id, int32_t k) {
+    // No more states vote than were read.
+    const auto room = size_t(std::clamp<int64_t>(k, 0, int64_t(tokens())));
+    std::vector<int64_t> places(room + 1);
+    std::vector<double> parts(room + 1);
+    mn_influence told{};
+    int32_t found = 0;
+    ask_alone([&](mn_error* e) {
+      return mn_session_influence(session_.get(), id, std::min(k, int32_t(room)), &told, places.data(), parts.data(), &found, e);
+    });
+    nb::list voters;
+    for (size_t i = 0; i < size_t(found); ++i) voters.append(nb::make_tuple(places[i], parts[i]));
+    return nb::make_tuple(told.without_cache, told.share, told.cache, nb::tuple(voters));
+  }
+
   Session* fork() {
     mn_session* copy = nullptr;
     ask_alone([&](mn_error* e) { return mn_session_fork(session_.get(), &copy, e); });
     return new Session(model_, copy);  // Python owns it
+  }
+
+  int32_t add(std::string_view word) {
+    int32_t id = 0;
+    ask_alone([&](mn_error* e) { return mn_session_add_word(session_.get(), word.data(), word.size(), &id, e); });
+    return id;
+  }
+
+  void recall(const Recollections* recollections) {
+    const mn_recollections* own = recollections ? recollections->get() : nullptr;
+    ask_alone([&](mn_error* e) { return mn_session_recall(session_.get(), own, e); });
+  }
+
+  // Return the states one after the other, and the words that followed them.
+  nb::tuple remembered(size_t room, size_t width) {
+    std::unique_ptr<float[]> states(new float[room * width]);
+    std::unique_ptr<int32_t[]> words(new int32_t[room]);
+    size_t count = 0;
+    ask_alone([&](mn_error* e) {
+      return mn_session_remembered(session_.get(), room, states.get(), words.get(), &count, e);
+    });
+    return nb::make_tuple(owned<Floats>(std::move(states), count * width), owned<Integers>(std::move(words), count));
+  }
+
+  void forget(std::string_view word) {
+    ask_alone([&](mn_error* e) { return mn_session_forget_word(session_.get(), word.data(), word.size(), e); });
+  }
+
+  int32_t added() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return mn_session_added(session_.get());
+  }
+
+  nb::str word(int32_t id) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    size_t size = 0;
+    const char* word = mn_session_word(session_.get(), id, &size);
+    if (!word) refuse("there is no word %d in the vocabulary or the session", id);
+    return nb::str(word, size);
+  }
+
+  std::optional<int32_t> find(std::string_view word) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const int32_t id = mn_session_find(session_.get(), word.data(), word.size());
+    return id < 0 ? std::nullopt : std::optional<int32_t>(id);
   }
 
   nb::bytes save() {
@@ -147,7 +215,7 @@ class Session {
   }
 
  private:
-  // `ask`, while no other thread asks this session.
+  // Call `ask` while no other thread uses this session.
   template <class Call>
   void ask_alone(Call call) {
     ask([&](mn_error* e) {
@@ -161,7 +229,7 @@ class Session {
   std::mutex mutex_;
 };
 
-// (name, built, runs, chosen) of each set of kernels, the slowest first.
+// Return (name, built, runs, chosen) of each kernel set, the slowest first.
 nb::list kernel_sets() {
   std::vector<mn_kernel_set> sets(mn_kernel_sets(nullptr, 0));
   mn_kernel_sets(sets.data(), sets.size());
@@ -181,6 +249,7 @@ class Engine {
 
   int32_t vocabulary_size() const { return mn_model_vocabulary_size(model_.get()); }
   const char* kernels() const { return mn_model_kernels(model_.get()); }
+  uint64_t checksum() const { return mn_model_checksum(model_.get()); }
   nb::str metadata() const {
     size_t size = 0;
     const char* text = mn_model_metadata(model_.get(), &size);
@@ -199,10 +268,22 @@ class Engine {
     return id < 0 ? std::nullopt : std::optional<int32_t>(id);
   }
 
+  std::optional<double> spelling(std::string_view word) const {
+    if (!mn_model_has_spelling(model_.get())) return std::nullopt;
+    double result = 0;
+    ask([&](mn_error* e) { return mn_model_spelling(model_.get(), word.data(), word.size(), &result, e); });
+    return result;
+  }
+
   Session* start() const {
     mn_session* session = nullptr;
     ask([&](mn_error* e) { return mn_session_start(model_.get(), &session, e); });
     return new Session(model_, session);  // Python owns it
+  }
+
+  Recollections* recollect(const Halves& states, const nb::object& following, const std::vector<std::string>& words,
+                           const std::vector<uint32_t>& counts, double state_share, double word_share) const {
+    return new Recollections(model_, states, to_ids(following), words, counts, state_share, word_share);  // Python owns it
   }
 
   Session* restore(const nb::bytes& saved) const {
@@ -213,12 +294,28 @@ class Engine {
     return new Session(model_, session);  // Python owns it
   }
 
+  binding::TextState* text() const { return new binding::TextState(model_); }  // Python owns it
+  binding::TextState* restore_text(const nb::bytes& saved) const { return new binding::TextState(model_, saved); }
+  nb::list score_text(const std::string& text) const { return binding::score_text(model_, text); }
+
   Floats score(const nb::object& given, int threads) const {
     const Ids ids = to_ids(given);
-    const size_t count = ids.shape(0);
+    const size_t count = ids.size();
     check_length(count);
     std::unique_ptr<float[]> numbers(new float[count - 1]);
     ask([&](mn_error* e) { return mn_model_score(model_.get(), ids.data(), count, threads, numbers.get(), e); });
+    return owned<Floats>(std::move(numbers), count - 1);
+  }
+
+  Floats score_open(const nb::object& given, Doubles spelled, int threads) const {
+    const Ids ids = to_ids(given);
+    const size_t count = ids.size();
+    check_length(count);
+    std::unique_ptr<float[]> numbers(new float[count - 1]);
+    ask([&](mn_error* e) {
+      return mn_model_score_open(model_.get(), ids.data(), count, spelled.data(), spelled.shape(0), threads,
+                                 numbers.get(), e);
+    });
     return owned<Floats>(std::move(numbers), count - 1);
   }
 
@@ -230,9 +327,9 @@ class Engine {
     std::vector<size_t> counts;
     std::vector<float*> places;
     for (const Ids& text : texts) {
-      check_length(text.shape(0));
+      check_length(text.size());
       ids.push_back(text.data());
-      counts.push_back(text.shape(0));
+      counts.push_back(text.size());
       numbers.emplace_back(new float[counts.back() - 1]);
       places.push_back(numbers.back().get());
     }
@@ -257,34 +354,69 @@ class Engine {
 }  // namespace
 
 NB_MODULE(_native, module) {
-  module.doc() = "The native engine; its faces are those of micronet_lm.runtime.engine, ids are int32 arrays.";
+  module.doc() = "The native engine: it implements micronet_lm.runtime.engine; ids are int32 arrays.";
   using namespace nb::literals;
 
-  module.def("kernel_sets", &kernel_sets, "(name, built, runs, chosen) of each set of kernels, the slowest first.");
+  module.def(
+      "checksum",
+      [](const nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& bytes) {
+        nb::gil_scoped_release released;
+        return mn_checksum(bytes.data(), bytes.shape(0));
+      },
+      "bytes"_a.noconvert(), "The checksum of packed files, of an array of uint8.");
+  module.def("kernel_sets", &kernel_sets, "Return (name, built, runs, chosen) of each kernel set, the slowest first.");
+
+  binding::add_text(module);
+
+  nb::class_<Recollections>(module, "Recollections", "What sessions recall of earlier texts.");
 
   nb::class_<Session>(module, "Session", "One text that is read token by token.")
-      .def_prop_ro("tokens", &Session::tokens, "How many tokens were fed.")
+      .def_prop_ro("tokens", &Session::tokens, "The number of tokens fed.")
       .def("feed", &Session::feed, "token"_a, "Read the next token.")
       .def("feed_many", &Session::feed_many, "tokens"_a, "Read several tokens.")
-      .def("log_probability", &Session::log_probability, "token"_a, "Log-probability that this token comes next.")
-      .def("log_distribution", &Session::log_distribution, "out"_a = nb::none(),
-           "Log-probabilities of all words, into `out` where it is given.")
-      .def("top_k", &Session::top_k, "k"_a, "Ids and log-probabilities of the k likeliest words.")
-      .def("complete", &Session::complete, "prefix"_a, "k"_a, "As top_k, among the words that begin with `prefix`.")
+      .def("log_probability", &Session::log_probability, "token"_a,
+           "Return the log-probability that this token comes next.")
+      .def("log_distribution", &Session::log_distribution, "out"_a.noconvert() = nb::none(),  // a converted copy would be filled instead
+           "Return the log-probabilities of all words, written to `out` if it is given.")
+      .def("influence", &Session::influence, "token"_a, "k"_a,
+           "Return log P without the cache, the cache's share, its P of the token, and its k largest votes.")
+      .def("top_k", &Session::top_k, "k"_a, "Return ids and log-probabilities of the k likeliest words.")
+      .def("complete", &Session::complete, "prefix"_a, "k"_a,
+           "Return the same as top_k, among the words that begin with `prefix`.")
       .def("sample", &Session::sample, "u"_a, "temperature"_a = 1.0, "top_k"_a = 0, "top_p"_a = 1.0,
            "Choose the next word by a number `u` in [0, 1).")
-      .def("fork", &Session::fork, "A second session that has read the same.")
-      .def("save", &Session::save, "All of it as bytes.");
+      .def("add", &Session::add, "word"_a, "Return the id of a word; add it to the session if it has none.")
+      .def_prop_ro("added", &Session::added, "The number of words added to the session.")
+      .def("word", &Session::word, "token"_a, "Return the word of an id, added ones included.")
+      .def("find", &Session::find, "word"_a, "Return the id of a word, added ones included; None for others.")
+      .def("recall", &Session::recall, "recollections"_a.none(), "Mix recollections into all predictions; None ends it.")
+      .def("remembered", &Session::remembered, "room"_a, "width"_a,
+           "Return the last states of the cache, one after the other, and the words that followed them.")
+      .def("forget", &Session::forget, "word"_a, "Take a word out of the cache and of the session's words.")
+      .def("fork", &Session::fork, "Return a copy of the session.")
+      .def("save", &Session::save, "Return the whole session as bytes.");
 
   nb::class_<Engine>(module, "Engine", "A packed model that is ready to run.")
       .def(nb::init<const std::string&, const std::string&>(), "path"_a, nb::kw_only(), "kernels"_a = "auto")
-      .def_prop_ro("vocabulary_size", &Engine::vocabulary_size, "How many words the model knows.")
+      .def_prop_ro("vocabulary_size", &Engine::vocabulary_size, "The number of words in the vocabulary.")
       .def_prop_ro("metadata", &Engine::metadata, "The packed file's metadata, a JSON object.")
-      .def_prop_ro("kernels", &Engine::kernels, "Which kernels are in use: scalar, avx2 or avx512.")
-      .def("word", &Engine::word, "token"_a, "The word of an id.")
-      .def("find", &Engine::find, "word"_a, "The id of a word; None where the vocabulary lacks it.")
-      .def("start", &Engine::start, "Begin a text.")
-      .def("restore", &Engine::restore, "saved"_a, "Go on with a session that was saved.")
-      .def("score", &Engine::score, "tokens"_a, "threads"_a = 1, "Log-probability of every token after the first.")
-      .def("score_batch", &Engine::score_batch, "texts"_a, "threads"_a = 1, "`score` of several texts.");
+      .def_prop_ro("kernels", &Engine::kernels, "The name of the kernel set in use.")
+      .def("word", &Engine::word, "token"_a, "Return the word of an id.")
+      .def("find", &Engine::find, "word"_a, "Return the id of a word; None if the vocabulary lacks it.")
+      .def("spelling", &Engine::spelling, "word"_a,
+           "Return log P_spelling of a word outside the vocabulary; None without a spelling model.")
+      .def("start", &Engine::start, "Start a session.")
+      .def("recollect", &Engine::recollect, "states"_a.noconvert(), "following"_a, "words"_a, "counts"_a,
+           "state_share"_a, "word_share"_a, "Make recollections; states are halves as uint16.")
+      .def_prop_ro("checksum", &Engine::checksum, "The checksum of the packed file.")
+      .def("restore", &Engine::restore, "saved"_a, "Restore a saved session.")
+      .def("text", &Engine::text, "Start a text that is fed as text.")
+      .def("restore_text", &Engine::restore_text, "saved"_a, "Restore a saved text.")
+      .def("score_text", &Engine::score_text, "text"_a,
+           "Return (token, piece, log-probability) of every token of a text.")
+      .def("score", &Engine::score, "tokens"_a, "threads"_a = 1,
+           "Return the log-probability of every token after the first.")
+      .def("score_open", &Engine::score_open, "tokens"_a, "spelled"_a, "threads"_a = 1,
+           "Return the same for a text with added words, whose log P_spelling are given.")
+      .def("score_batch", &Engine::score_batch, "texts"_a, "threads"_a = 1, "Return `score` of several texts.");
 }

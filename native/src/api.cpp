@@ -1,66 +1,23 @@
-// The C API: no exception leaves it.
-#include <cstdio>
-#include <memory>
-#include <new>
+// The C API by word ids: no exception leaves it. api_text.cpp has what works with text.
+#include <algorithm>
 
+#include "api_guard.hpp"
+#include "checksum.hpp"
 #include "dispatch.hpp"
-#include "micronet.h"
 #include "saving.hpp"
 #include "scoring.hpp"
-#include "session.hpp"
-#include "status.hpp"
-
-struct mn_model {
-  std::unique_ptr<micronet::FileMap> file;  // null for a file in memory
-  std::unique_ptr<micronet::Model> model;
-};
-
-struct mn_session {
-  micronet::Session session;
-};
 
 namespace {
 
 using namespace micronet;
 
-// Runs `body` and turns exceptions into a status and a message.
-template <class Body>
-mn_status guarded(mn_error* error, Body body) noexcept {
-  mn_error local;
-  mn_error& to = error ? *error : local;
-  try {
-    body();
-    to.status = MN_OK;
-    to.message[0] = 0;
-  } catch (const Failure& failure) {
-    to = failure.error();
-  } catch (const std::bad_alloc&) {
-    to.status = MN_ERROR_MEMORY;
-    std::snprintf(to.message, sizeof to.message, "there is not enough memory; close other models or take a smaller one");
-  } catch (const std::exception& other) {
-    to.status = MN_ERROR_MEMORY;
-    std::snprintf(to.message, sizeof to.message, "the system refused a request of the engine: %.300s", other.what());
-  } catch (...) {
-    to.status = MN_ERROR_MEMORY;
-    std::snprintf(to.message, sizeof to.message, "the system refused a request of the engine");
-  }
-  return to.status;
-}
-
-void check(bool given) {
-  if (!given) fail(MN_ERROR_ARGUMENT, "a required pointer is NULL");
-}
-
 void check_text(const mn_model* model, const int32_t* ids, size_t count) {
   check(ids || !count);
-  if (count > size_t{1} << 40) fail(MN_ERROR_ARGUMENT, "a text of %zu words is too long; cut it into parts", count);
+  if (count > kLargestMemory / sizeof(int32_t))
+    fail(MN_ERROR_ARGUMENT, "a text of %zu words is too long; cut it into parts", count);
   for (size_t i = 0; i < count; ++i)
     if (ids[i] < 0 || ids[i] >= model->model->vocabulary.size())
       fail(MN_ERROR_ARGUMENT, "there is no word %d: choose ids from 0 to %d", ids[i], model->model->vocabulary.size() - 1);
-}
-
-void check_threads(int threads) {
-  if (threads < 1 || threads > 1024) fail(MN_ERROR_ARGUMENT, "threads must be 1 to 1024, got %d", threads);
 }
 
 }  // namespace
@@ -69,14 +26,18 @@ extern "C" {
 
 size_t mn_kernel_sets(mn_kernel_set* sets, size_t room) {
   const Kernels* chosen = nullptr;
-  guarded(nullptr, [&] { chosen = &choose_kernels("auto"); });  // fails where the variable names none
+  guarded(nullptr, [&] { chosen = &choose_kernels("auto"); });  // fails if MICRONET_KERNELS names a set that cannot run
   size_t count = 0;
   for (const KernelSet& set : kernel_sets()) {
     const bool is_chosen = set.runs && set.kernels == chosen;
-    if (sets && count < room) sets[count] = {set.name, set.kernels != nullptr, set.runs, is_chosen};
+    if (sets && count < room) sets[count] = {set.name, 1, set.runs, is_chosen};
     ++count;
   }
   return count;
+}
+
+uint64_t mn_checksum(const void* bytes, size_t size) {
+  return checksum({static_cast<const uint8_t*>(bytes), bytes ? size : 0});
 }
 
 mn_status mn_model_open(const char* path, const char* kernels, mn_model** model, mn_error* error) {
@@ -87,8 +48,8 @@ mn_status mn_model_open(const char* path, const char* kernels, mn_model** model,
     opened->file = std::make_unique<FileMap>(path);
     const Bytes bytes = opened->file->bytes();
     opened->model = std::make_unique<Model>(bytes, chosen);
-    // The weights are unpacked; of the file only the words are still needed.
-    const Bytes words = opened->model->vocabulary.text();
+    // The weights are unpacked, so only the words of the file are still needed, if they are as they were there.
+    const Bytes words = opened->model->words.size() ? bytes.part(0, 0) : opened->model->vocabulary.text();
     opened->file->release(bytes.part(0, size_t(words.data - bytes.data)));
     opened->file->release(bytes.part(size_t(words.data - bytes.data) + words.size, bytes.size));
     *model = opened.release();
@@ -113,6 +74,8 @@ const char* mn_model_metadata(const mn_model* model, size_t* size) {
   return model->model->metadata.c_str();
 }
 
+uint64_t mn_model_checksum(const mn_model* model) { return model->model->fingerprint; }
+
 const char* mn_model_kernels(const mn_model* model) { return model->model->kernels.name; }
 
 const char* mn_model_word(const mn_model* model, int32_t id, size_t* size) {
@@ -126,6 +89,24 @@ int32_t mn_model_find(const mn_model* model, const char* word, size_t size) {
   return word ? model->model->vocabulary.find({word, size}) : -1;
 }
 
+int mn_model_has_spelling(const mn_model* model) { return model->model->spelling.there(); }
+
+mn_status mn_model_spelling(const mn_model* model, const char* word, size_t size, double* log_probability,
+                            mn_error* error) {
+  return guarded(error, [&] {
+    check(model && word && log_probability);
+    const std::string_view given(word, size);
+    if (!model->model->spelling.there())
+      fail(MN_ERROR_ARGUMENT, "the file has no spelling model; pack it with the section spelling in its recipe");
+    if (given.empty() || given.find('\n') != given.npos)
+      fail(MN_ERROR_ARGUMENT, "a word to spell must not be empty or contain a line feed");
+    if (given != "<unk>" && model->model->vocabulary.find(given) >= 0)
+      fail(MN_ERROR_ARGUMENT, "the vocabulary has the word '%.*s': only other words are spelled",
+           int(std::min<size_t>(size, 80)), word);
+    *log_probability = model->model->spelling.log_probability(given);
+  });
+}
+
 mn_status mn_model_score(const mn_model* model, const int32_t* ids, size_t count, int threads,
                          float* log_probabilities, mn_error* error) {
   return guarded(error, [&] {
@@ -133,6 +114,25 @@ mn_status mn_model_score(const mn_model* model, const int32_t* ids, size_t count
     check_threads(threads);
     check_text(model, ids, count);
     score(*model->model, ids, int64_t(count), threads, log_probabilities);
+  });
+}
+
+mn_status mn_model_score_open(const mn_model* model, const int32_t* ids, size_t count, const double* log_spelled,
+                              size_t added, int threads, float* log_probabilities, mn_error* error) {
+  return guarded(error, [&] {
+    check(model && (ids || !count) && (log_spelled || !added) && (log_probabilities || count < 2));
+    check_threads(threads);
+    const Vocabulary& vocabulary = model->model->vocabulary;
+    const OpenText open{vocabulary.size(), vocabulary.find("<unk>"), log_spelled};
+    if (added > size_t(AddedWords::kMost) || (added && open.unknown < 0))
+      fail(MN_ERROR_ARGUMENT, "a text can have at most %d added words, of a model that knows <unk>", AddedWords::kMost);
+    for (size_t i = 0; i < added; ++i)
+      if (!(log_spelled[i] <= 0)) fail(MN_ERROR_ARGUMENT, "the spelling of added word %zu must be at most 0", i);
+    for (size_t i = 0; i < count; ++i)
+      if (ids[i] < 0 || ids[i] >= vocabulary.size() + int64_t(added))
+        fail(MN_ERROR_ARGUMENT, "there is no word %d: choose ids from 0 to %lld", ids[i],
+             static_cast<long long>(vocabulary.size() + int64_t(added) - 1));
+    score(*model->model, ids, int64_t(count), threads, log_probabilities, &open);
   });
 }
 
@@ -176,6 +176,28 @@ mn_status mn_session_feed_many(mn_session* session, const int32_t* ids, size_t c
   });
 }
 
+mn_status mn_session_add_word(mn_session* session, const char* word, size_t size, int32_t* id, mn_error* error) {
+  return guarded(error, [&] {
+    check(session && word && id);
+    *id = session->session.added().add({word, size});
+  });
+}
+
+int32_t mn_session_added(const mn_session* session) { return session->session.added().size(); }
+
+const char* mn_session_word(const mn_session* session, int32_t id, size_t* size) {
+  const Vocabulary& vocabulary = session->session.model().vocabulary;
+  const AddedWords& added = session->session.added();
+  if (id < 0 || id >= vocabulary.size() + added.size()) return nullptr;
+  const std::string_view word = id < vocabulary.size() ? vocabulary.word(id) : std::string_view(added.word(id));
+  if (size) *size = word.size();
+  return word.data();
+}
+
+int32_t mn_session_find(const mn_session* session, const char* word, size_t size) {
+  return word ? session->session.added().find({word, size}) : -1;
+}
+
 uint64_t mn_session_tokens(const mn_session* session) { return uint64_t(session->session.tokens()); }
 
 mn_status mn_session_log_probability(mn_session* session, int32_t id, float* log_probability, mn_error* error) {
@@ -189,6 +211,20 @@ mn_status mn_session_log_distribution(mn_session* session, float* log_probabilit
   return guarded(error, [&] {
     check(session && log_probabilities);
     session->session.log_distribution(log_probabilities);
+  });
+}
+
+mn_status mn_session_influence(mn_session* session, int32_t id, int32_t k, mn_influence* influence, int64_t* places,
+                               double* parts, int32_t* found, mn_error* error) {
+  return guarded(error, [&] {
+    check(session && influence && found && ((places && parts) || k <= 0));
+    const Influence told = session->session.influence(id, k);
+    *influence = {told.without_cache, told.share, told.cache};
+    for (const Voter& voter : told.voters) {
+      *places++ = voter.place;
+      *parts++ = voter.part;
+    }
+    *found = int32_t(told.voters.size());
   });
 }
 

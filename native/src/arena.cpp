@@ -7,7 +7,7 @@
 #define MICRONET_MMAP
 #endif
 
-// With AddressSanitizer every matrix has its own memory, so that it sees reads past the end.
+// Under AddressSanitizer every matrix has its own allocation, so that reads past its end are detected.
 #if defined(__SANITIZE_ADDRESS__)
 #undef MICRONET_MMAP
 #endif
@@ -16,7 +16,8 @@ namespace micronet {
 
 namespace {
 
-constexpr size_t kLargePage = size_t{2} << 20, kBlock = size_t{16} << 20, kAlignment = 64;
+[[maybe_unused]] constexpr size_t kLargePage = size_t{2} << 20, kBlock = size_t{16} << 20;
+constexpr size_t kAlignment = 64;
 
 }  // namespace
 
@@ -32,7 +33,7 @@ void advise_large_pages(void* data, size_t size) {
 
 #if defined(MICRONET_MMAP)
 
-// Fresh pages are zeros, and take no memory before they are written to.
+// Fresh pages are zero and use no memory until they are written.
 void* Arena::allocate(size_t size) {
   size = (size + kAlignment - 1) / kAlignment * kAlignment;
   if (size > left_) {

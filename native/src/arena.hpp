@@ -1,4 +1,4 @@
-// Memory for all weights of a model: one after the other in large pages.
+// Memory for all weights of a model, one after the other, in large pages.
 //
 // A streaming step (one token) reads every weight once. With pages of 4 kB the processor would spend up to
 // half of that time on address translation.
@@ -17,11 +17,10 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // Zeros, aligned; they live as long as the arena.
+  // Return zeroed, aligned memory that lives as long as the arena.
   template <class T>
   Buffer<T> take(int64_t size) {
-    if (size < 0 || uint64_t(size) > (uint64_t{1} << 46)) throw std::bad_alloc();
-    return Buffer<T>(static_cast<T*>(allocate(size_t(size) * sizeof(T))), size);
+    return Buffer<T>(static_cast<T*>(allocate(checked_bytes(size, sizeof(T)))), size);
   }
 
  private:
@@ -32,11 +31,11 @@ class Arena {
   void* allocate(size_t size);
 
   std::vector<Block> blocks_;
-  unsigned char* next_ = nullptr;
-  size_t left_ = 0;
+  [[maybe_unused]] unsigned char* next_ = nullptr;  // where memory comes in blocks
+  [[maybe_unused]] size_t left_ = 0;
 };
 
-// Asks for large pages where all of one lies within this memory; only advice.
+// Ask the system for large pages in this memory. It may decline.
 void advise_large_pages(void* data, size_t size);
 
 }  // namespace micronet

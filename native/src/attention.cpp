@@ -7,7 +7,7 @@ namespace micronet {
 
 namespace {
 
-// One head of one token, and the n tokens that it sees: they lie at the window's places from `first` on.
+// One head of one token, and the n tokens that it attends to, at the window's places first … first + n - 1.
 struct Head {
   const Model& model;
   const Layer& layer;
@@ -23,14 +23,14 @@ struct Head {
   int16_t* integer_query() const { return w.integers.data(); }  // (2 · pairs)
   double* exact_scores() const { return w.exact_scores.data() + number * w.score_stride(); }
   float* probabilities() const { return w.probabilities.data(); }
-  // With a free place in front and behind; see mix_integers.
+  // With one spare place before and one after; see mix_integers.
   int16_t* integer_probabilities() const { return w.integers.data() + padded(2 * pairs()) + 1; }
 };
 
-// The position table's column of the farthest token that is seen; the last column is the token itself.
+// Return the position table's column of the farthest token attended to. The last column is the token itself.
 int64_t first_column(const Config& config, int64_t n) { return config.context - n; }
 
-// A float table's scores of all heads at once: they share the table, so each column is read once.
+// Compute a float table's scores for all heads at once: they share the table, so each column is read once.
 void score_float_positions(const Model& model, const Layer& layer, int64_t n, int64_t token, float inverse_root,
                            Workspace& w) {
   const Config& c = model.config;
@@ -40,7 +40,7 @@ void score_float_positions(const Model& model, const Layer& layer, int64_t n, in
                              w.score_stride());
 }
 
-// A head's integers may begin at an odd place and end with another head's first, so pairs need a copy.
+// Copy a head's integers, because a head may begin or end in the middle of a pair.
 void copy_integer_query(const Head& head) {
   const int16_t* from = head.w.qkv.integer_row(head.token) + head.number * head.key_width();
   for (int64_t d = 0; d < 2 * head.pairs(); ++d)
@@ -55,7 +55,7 @@ void score_integer_positions(const Head& head) {
                                 head.integer_query(), head.n, factor, false, head.exact_scores());
 }
 
-// Adds the keys' scores to those of the positions.
+// Add the scores of the keys to those of the positions.
 void score_keys(const Head& head) {
   const Kernels& k = head.model.kernels;
   const auto inverse_root = double(head.inverse_root);
@@ -71,7 +71,7 @@ void score_keys(const Head& head) {
   }
 }
 
-// A model in which nothing is quantized: scores and probabilities in float.
+// Compute scores and probabilities in float, for a model in which nothing is quantized.
 void find_float_probabilities(const Head& head) {
   const Kernels& k = head.model.kernels;
   const Config& c = head.model.config;
@@ -85,7 +85,7 @@ void find_float_probabilities(const Head& head) {
   k.softmax_f32(scores, head.n, head.probabilities());
 }
 
-// Q(attention_softmax), where that place is quantized.
+// Compute Q(attention_softmax), where that place is quantized.
 void quantize_probabilities(const Head& head) {
   const Quantizer& quantizer = head.layer.attention_softmax;
   if (!quantizer.on) return;
@@ -99,7 +99,7 @@ void quantize_probabilities(const Head& head) {
   }
 }
 
-// Values stand in pairs of places; where the window begins or ends within a pair, the other place weighs 0.
+// Values are stored in pairs of places. If the window begins or ends within a pair, the other place gets weight 0.
 void mix_integers(const Head& head, float* out) {
   const int64_t width = head.window.value_width();
   const int64_t odd = head.first % 2, whole = round_up(head.n + odd, 2);

@@ -1,4 +1,4 @@
-// How likely the likeliest word of a bin can be, without computing the bin's logits.
+// An upper bound of the probability of a bin's likeliest word, without computing the bin's logits.
 //
 // Let y be the bin's input. A word's logit is at most max bias + max |row| · |y| (Cauchy–Schwarz). With
 // π the softmax of the biases alone, log Σ exp(logit) is at least log Σ exp(bias) + (Σ π row) · y
@@ -16,7 +16,7 @@ struct BinBound {
   BinBound() = default;
   BinBound(const Matrix& table, const Buffer<float>& bias);
 
-  // An upper bound of log P(word | bin), for the one state of `input`.
+  // Return an upper bound of log P(word | bin), for the one state of `input`.
   double operator()(const Batch& input) const;
 
  private:

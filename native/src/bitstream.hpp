@@ -1,4 +1,4 @@
-// The bits of a packed tensor in their order: integers of b bits, floats, and a sparse tensor's mask.
+// Readers of a packed tensor's bits, in order: integers of b bits, floats, and the mask of a sparse tensor.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@ namespace micronet {
 // Integers of 2 to 16 bits in two's complement, the lowest bit of the lowest byte first.
 class IntegerStream {
  public:
-  // Checks that the bits behind the last element are 0; throws Failure.
+  // Check that the bits after the last element are 0; throws Failure.
   IntegerStream(Bytes bytes, int bits, int64_t count, const std::string& name);
 
-  // The next `count` integers.
+  // Read the next `count` integers.
   void next(int16_t* to, int64_t count);
 
  private:
@@ -35,10 +35,10 @@ class FloatStream {
   const uint8_t* data_;
 };
 
-// Checks a mask of n bits: as many bits as there are non-zeros, and 0 behind the last element.
+// Check a mask of n bits: one bit set per non-zero, and 0 after the last element.
 void check_mask(Bytes mask, int64_t n, int64_t nonzeros, const std::string& name);
 
-// Up to 64 bits of a mask from element `at` (a multiple of 64) on.
+// Return up to 64 bits of a mask, beginning at element `at` (a multiple of 64).
 inline uint64_t mask_word(Bytes mask, int64_t at) {
   const size_t byte = size_t(at / 8);
   if (byte + 8 <= mask.size) return read_at<uint64_t>(mask.data + byte);

@@ -7,6 +7,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "sizes.hpp"
+
 namespace micronet {
 
 template <class T>
@@ -17,12 +19,12 @@ class Buffer {
  public:
   Buffer() = default;
   explicit Buffer(int64_t size) : size_(size) {
-    if (size < 0 || uint64_t(size) > (uint64_t{1} << 46)) throw std::bad_alloc();
-    if (!size) return;
-    data_ = static_cast<T*>(::operator new(size_t(size) * sizeof(T), kAlignment));
-    std::memset(static_cast<void*>(data_), 0, size_t(size) * sizeof(T));
+    const size_t bytes = checked_bytes(size, sizeof(T));
+    if (!bytes) return;
+    data_ = static_cast<T*>(::operator new(bytes, kAlignment));
+    std::memset(static_cast<void*>(data_), 0, bytes);
   }
-  // Memory that someone else frees; a copy has its own.
+  // Wrap memory that the caller frees. A copy owns its memory.
   Buffer(T* data, int64_t size) : data_(data), size_(size), owned_(false) {}
   Buffer(const Buffer& other) : Buffer(other.size_) {
     if (size_) std::memcpy(data_, other.data_, size_t(size_) * sizeof(T));
@@ -44,7 +46,7 @@ class Buffer {
   int64_t size() const { return size_; }
   T& operator[](int64_t i) { return data_[i]; }
   const T& operator[](int64_t i) const { return data_[i]; }
-  // Only grows; what it held is lost.
+  // Grow to at least this size. The contents are lost if it grows.
   void at_least(int64_t size) {
     if (size > size_) *this = Buffer(size);
   }

@@ -1,4 +1,4 @@
-// A piece of memory that someone else owns, and little-endian numbers in it.
+// A view of memory owned elsewhere, and little-endian numbers in it.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct Bytes {
   Bytes part(size_t begin, size_t end) const { return {data + begin, end - begin}; }
 };
 
-// Parts of a file may lie at any address.
+// Read a number at any address: parts of a file are not aligned.
 template <class T>
 T read_at(const uint8_t* from) {
   T value;
@@ -26,7 +26,7 @@ T read_at(const uint8_t* from) {
   return value;
 }
 
-// A hash of bytes, to tell files apart and to notice damage; not against an adversary.
+// Hash bytes, to tell files apart and to detect damage. It does not protect against an adversary.
 inline uint64_t hash_bytes(Bytes bytes, uint64_t seed = 0) {
   constexpr uint64_t kPrime = 0x9E3779B97F4A7C15u;
   auto mix = [](uint64_t h, uint64_t v) {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 #include <string>
-#include <unordered_map>
+#include <map>
 #include <vector>
 
 namespace micronet {
@@ -12,6 +12,7 @@ struct TensorConfig {
   std::vector<int64_t> shape;
   int bits = 32;          // 2 to 16, or 32 for floats
   int64_t nonzeros = -1;  // of a sparse tensor
+  bool may_be_coded = false;  // its integers may be prefix codes: format 3
   bool sparse() const { return nonzeros >= 0; }
 };
 
@@ -19,10 +20,14 @@ struct Config {
   std::vector<int64_t> bounds;            // of the bins: 0, cutoffs, vocabulary
   std::vector<int64_t> embedding_widths;  // one per bin
   int64_t width = 0, layers = 0, heads = 0, key_width = 0, value_width = 0, ffn_width = 0, context = 0;
-  int64_t cache = 0;        // entries; 0 is none
+  int64_t cache = 0;        // entries; 0: no cache
   int64_t ramp = 0;         // entries from which the cache has its whole share
-  int activation_bits = 0;  // 0: none are quantized
-  std::unordered_map<std::string, TensorConfig> tensors;
+  std::string tokenizer;    // by its name in corpora
+  bool coded = false;       // whether words and integers may be prefix codes: format 3
+  int ngram_bits = 0;       // of the codes of n-grams' values; 0: there is no table
+  std::vector<int64_t> ngram_entries;  // of each order from 2 on
+  int activation_bits = 0;  // 0: activations are not quantized
+  std::map<std::string, TensorConfig> tensors;
 
   int64_t vocabulary() const { return bounds.back(); }
   int64_t bins() const { return int64_t(embedding_widths.size()); }

@@ -2,14 +2,17 @@
 
 #include <algorithm>
 
+#include "checksum.hpp"
 #include "json.hpp"
+#include "sorting.hpp"
 #include "status.hpp"
 
 namespace micronet {
 
 namespace {
 
-constexpr uint64_t kLongestHeader = 100000000;
+constexpr uint64_t kLongestHeader = uint64_t{16} << 20;
+constexpr size_t kLongestMetadata = size_t{4} << 20;
 
 std::vector<int64_t> read_numbers(Json& json, size_t most) {
   std::vector<int64_t> numbers;
@@ -87,15 +90,33 @@ Container::Container(Bytes file) : file_(file) {
   json.end();
   if (!described)
     fail(MN_ERROR_FORMAT, "the file has no metadata 'micronet': it is another kind of safetensors file");
+  if (metadata_.size() > kLongestMetadata)
+    fail(MN_ERROR_FORMAT, "the metadata have %zu bytes, more than the %zu that are allowed; make the card shorter",
+         metadata_.size(), kLongestMetadata);
   check_places(file.size - data_);
+  check_sum();
 }
 
-// Tensors follow each other without gaps and end where the file ends.
+// The last tensor may be the checksum of all bytes before it. Files of version 0.1 have none.
+void Container::check_sum() {
+  const auto found = parts_.find("checksum");
+  if (found == parts_.end()) return;
+  const Part& part = found->second;
+  if (part.is_float || part.shape != std::vector<int64_t>{8} || part.end != file_.size - data_)
+    fail(MN_ERROR_FORMAT, "the tensor checksum is not the file's last 8 bytes; pack the model again");
+  checksum_ = micronet::checksum(file_.part(0, file_.size - 8));
+  if (checksum_ != read_at<uint64_t>(file_.data + file_.size - 8))
+    fail(MN_ERROR_FORMAT, "its bytes do not have the checksum that was written with them; it is damaged: restore it or pack again");
+  checked_ = true;
+  parts_.erase(found);
+}
+
+// Check that the tensors follow each other without gaps and end at the end of the file.
 void Container::check_places(uint64_t size) const {
   std::vector<const Part*> ordered;
   ordered.reserve(parts_.size());
   for (const auto& entry : parts_) ordered.push_back(&entry.second);
-  std::sort(ordered.begin(), ordered.end(), [](const Part* a, const Part* b) {
+  sort_all(ordered.begin(), ordered.end(), [](const Part* a, const Part* b) {
     return a->begin != b->begin ? a->begin < b->begin : a->end < b->end;
   });
   uint64_t at = 0;

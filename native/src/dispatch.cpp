@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include "status.hpp"
 
@@ -9,52 +10,65 @@ namespace micronet {
 
 namespace {
 
-// __builtin_cpu_supports also asks whether the system saves the wider registers (XCR0).
-bool has_avx2() {
 #if defined(MICRONET_X86)
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#else
-  return false;
-#endif
-}
+
+// __builtin_cpu_supports also asks whether the system saves the wider registers (XCR0).
+bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
 
 bool has_avx512() {
 #if defined(MICRONET_SIMDE)
   return has_avx2();  // the emulation is compiled for it
-#elif defined(MICRONET_X86)
+#else
   return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
          __builtin_cpu_supports("avx512vnni");
+#endif
+}
+
+#endif
+
+const char* kernels_variable() {
+#if defined(__wasm__)
+  return nullptr;  // there is no environment
 #else
-  return false;
+  return std::getenv("MICRONET_KERNELS");
 #endif
 }
 
 const Kernels& fastest_kernels() {
-  const Kernels* fastest = scalar_kernels();
+  const Kernels* fastest = nullptr;
   for (const KernelSet& set : kernel_sets())
     if (set.runs) fastest = set.kernels;
   return *fastest;
 }
 
+// ", scalar, avx2 or avx512".
+std::string names_of_sets() {
+  const std::vector<KernelSet> sets = kernel_sets();
+  std::string names;
+  for (const KernelSet& set : sets) names += std::string(&set == &sets.back() ? " or " : ", ") + set.name;
+  return names;
+}
+
 }  // namespace
 
-#if !defined(MICRONET_X86)
-const Kernels* avx2_kernels() { return nullptr; }
-const Kernels* avx512_kernels() { return nullptr; }
+std::vector<KernelSet> kernel_sets() {
+#if defined(MICRONET_X86)
+  return {{"scalar", scalar_kernels(), true}, {"avx2", avx2_kernels(), has_avx2()}, {"avx512", avx512_kernels(), has_avx512()}};
+#elif defined(MICRONET_NEON)
+  return {{"scalar", scalar_kernels(), true}, {"neon", neon_kernels(), true}};  // every 64-bit ARM has it
+#elif defined(MICRONET_SIMD128)
+  return {{"simd128", simd128_kernels(), true}};  // the scalar ones would only make the module larger
+#else
+  return {{"scalar", scalar_kernels(), true}};
 #endif
-
-std::array<KernelSet, 3> kernel_sets() {
-  return {{{"scalar", scalar_kernels(), true},
-           {"avx2", avx2_kernels(), avx2_kernels() && has_avx2()},
-           {"avx512", avx512_kernels(), avx512_kernels() && has_avx512()}}};
 }
 
 const Kernels& choose_kernels(const char* name) {
   const char* asked = name;
-  const char* by = "";  // who asks, where it is not the caller
+  const char* by = "";  // names the variable in messages, if the name came from there
   if (std::strcmp(name, "auto") == 0) {
-    const char* variable = std::getenv("MICRONET_KERNELS");
+    const char* variable = kernels_variable();
     if (!variable || !*variable || std::strcmp(variable, "auto") == 0) return fastest_kernels();
     asked = variable;
     by = ", which MICRONET_KERNELS asks for";
@@ -64,8 +78,8 @@ const Kernels& choose_kernels(const char* name) {
     if (set.runs) return *set.kernels;
     fail(MN_ERROR_KERNELS, "this processor or this build has no %s kernels%s; choose auto or scalar", asked, by);
   }
-  fail(*by ? MN_ERROR_KERNELS : MN_ERROR_ARGUMENT, "there are no kernels '%.50s'%s; choose auto, scalar, avx2 or avx512",
-       asked, by);
+  fail(*by ? MN_ERROR_KERNELS : MN_ERROR_ARGUMENT, "there are no kernels '%.50s'%s; choose auto%s", asked, by,
+       names_of_sets().c_str());
 }
 
 }  // namespace micronet

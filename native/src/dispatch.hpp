@@ -1,7 +1,7 @@
 // The kernel sets that this processor can run.
 #pragma once
 
-#include <array>
+#include <vector>
 
 #include "kernels.hpp"
 
@@ -9,15 +9,15 @@ namespace micronet {
 
 struct KernelSet {
   const char* name;
-  const Kernels* kernels;  // null where this build has none
-  bool runs;               // whether it is built, and this processor and its system can run it
+  const Kernels* kernels;
+  bool runs;  // whether this processor and operating system can run it
 };
 
-// All sets there are, the slowest first.
-std::array<KernelSet, 3> kernel_sets();
+// Return all kernel sets for processors of this kind, the slowest first.
+std::vector<KernelSet> kernel_sets();
 
-// "auto", "scalar", "avx2" or "avx512"; auto follows the variable MICRONET_KERNELS, and takes the fastest set
-// where that says nothing. Throws Failure.
+// Return the kernel set of this name. "auto" means the set that the variable MICRONET_KERNELS names, or the
+// fastest that runs here if the variable is unset. Throws Failure.
 const Kernels& choose_kernels(const char* name);
 
 }  // namespace micronet

@@ -1,4 +1,4 @@
-// A file's bytes, mapped into memory (read, where the system has no mmap).
+// A file's bytes, read into memory: a mapped file that someone truncates would end the process.
 #pragma once
 
 #include "bytes.hpp"
@@ -13,7 +13,7 @@ class FileMap {
   FileMap& operator=(const FileMap&) = delete;
 
   Bytes bytes() const { return bytes_; }
-  // Pages that are not needed any more need no memory: they come back from the file if they are read.
+  // Give the memory of a part back. Its bytes are lost.
   void release(Bytes part) const;
 
  private:

@@ -8,7 +8,7 @@ namespace micronet {
 
 namespace {
 
-// input: x = projection · table[word], or the table's row itself.
+// input: x = projection · table[word], or the table's row if the bin has no projection.
 void embed(const Model& model, const int32_t* ids, int64_t tokens, Workspace& w) {
   for (int64_t t = 0; t < tokens; ++t) {
     const Bin& bin = model.bins[size_t(model.bin_of(ids[t]))];
@@ -75,7 +75,7 @@ void forward(const Model& model, State& state, const Chunk& chunk, int64_t from,
     w.qkv.quantize(k, layer.qkv_values, tokens);
     for (int64_t t = 0; t < tokens; ++t)
       state.window.put(l, chunk.place + from + t, w.qkv.row(t), w.qkv.integer_row(t));
-    barrier.wait();  // keys and values of the whole chunk are there
+    barrier.wait();  // now the keys and values of the whole chunk are complete
     for (int64_t t = 0; t < tokens; ++t) {
       const int64_t n = std::min(c.context, chunk.first + from + t + 1);
       attend(model, l, state.window, chunk.place + from + t, n, t, w);

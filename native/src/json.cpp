@@ -1,6 +1,9 @@
 #include "json.hpp"
 
+#include <set>
+
 #include "status.hpp"
+#include "unicode.hpp"
 #include "utf8.hpp"
 
 namespace micronet {
@@ -8,21 +11,34 @@ namespace micronet {
 namespace {
 
 constexpr int kDeepest = 64;
-
-void append_utf8(std::string& out, uint32_t c) {
-  if (c < 0x80) {
-    out += char(c);
-  } else if (c < 0x800) {
-    out += {char(0xC0 | c >> 6), char(0x80 | (c & 63))};
-  } else if (c < 0x10000) {
-    out += {char(0xE0 | c >> 12), char(0x80 | (c >> 6 & 63)), char(0x80 | (c & 63))};
-  } else {
-    out += {char(0xF0 | c >> 18), char(0x80 | (c >> 12 & 63)), char(0x80 | (c >> 6 & 63)),
-            char(0x80 | (c & 63))};
-  }
-}
+constexpr size_t kLongestNumber = 400;
+constexpr int64_t kLargestPower = 300;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// The power of ten of a number's first digit that is not 0; very small for 0. By its text, as other readers do it:
+// how a number is rounded must not decide whether a file is accepted.
+int64_t magnitude(Bytes number) {
+  int64_t power = -1, exponent = 0, places = 0;
+  bool found = false, fraction = false;
+  for (size_t i = 0; i < number.size; ++i) {
+    const char c = char(number.data[i]);
+    if (c == 'e' || c == 'E') {
+      const bool negative = number.data[i + 1] == '-';
+      for (++i; i < number.size; ++i)
+        if (is_digit(char(number.data[i])) && exponent < 1000000) exponent = exponent * 10 + (number.data[i] - '0');
+      if (negative) exponent = -exponent;
+    } else if (c == '.') {
+      fraction = true;
+    } else if (is_digit(c)) {
+      if (!found && c != '0') found = true, power = fraction ? -places - 1 : 0;
+      else if (found && !fraction) ++power;
+      if (fraction) ++places;
+    }
+  }
+  return found ? power + exponent : INT64_MIN;
+}
+
 
 }  // namespace
 
@@ -143,6 +159,13 @@ int64_t Json::integer() {
   return value;
 }
 
+bool Json::boolean() {
+  const char c = peek();
+  if (c != 't' && c != 'f') damaged("neither true nor false");
+  skip();
+  return c == 't';
+}
+
 bool Json::null() {
   if (peek() != 'n') return false;
   skip();
@@ -158,8 +181,12 @@ void Json::skip_number() {
     if (at_ >= text_.size || !is_digit(char(text_.data[at_]))) damaged("a number without digits");
     while (at_ < text_.size && is_digit(char(text_.data[at_]))) ++at_;
   };
+  const size_t from = at_;
   if (text_.data[at_] == '-') ++at_;
+  const bool zero = at_ < text_.size && text_.data[at_] == '0';
+  const size_t first = at_;
   digits();
+  if (zero && at_ - first > 1) damaged("a number that begins with 0");
   if (at_ < text_.size && text_.data[at_] == '.') {
     ++at_;
     digits();
@@ -169,14 +196,17 @@ void Json::skip_number() {
     if (at_ < text_.size && (text_.data[at_] == '-' || text_.data[at_] == '+')) ++at_;
     digits();
   }
+  if (at_ - from > kLongestNumber) damaged("a number of more than 400 characters");
+  if (magnitude(text_.part(from, at_)) >= kLargestPower) damaged("a number of 1e300 or more");
 }
 
 void Json::skip_value(int depth) {
   if (depth > kDeepest) damaged("values within values more than 64 deep");
   const char c = peek();
   if (c == '{') {
+    std::set<std::string> keys;
     for (bool more = open('{'); more; more = next('}')) {
-      key();
+      if (!keys.insert(key()).second) damaged("a key that occurs twice");
       skip_value(depth + 1);
     }
   } else if (c == '[') {

@@ -1,4 +1,4 @@
-// Reads JSON from left to right, without building a tree: hostile text cannot use up memory.
+// A JSON reader that goes from left to right and builds no tree, so that hostile text cannot exhaust memory.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,16 @@ class Json {
   Json(Bytes text, const char* what) : text_(text), what_(what) {}
 
   // for (bool more = json.open('{'); more; more = json.next('}')) { key = json.key(); … }
-  bool open(char bracket);   // whether something stands inside
+  bool open(char bracket);   // whether it is not empty
   bool next(char bracket);   // whether another element follows
-  std::string key();         // a string and the colon behind it
+  std::string key();         // a string and the colon after it
   std::string string();
   int64_t integer();         // from 0 to 2^53
-  bool null();               // whether null stood here; nothing is read if not
-  bool is_object();          // whether an object stands here; nothing is read
-  void skip();               // any value; at most 64 deep
-  void end();                // nothing but white space may follow
+  bool boolean();            // true or false
+  bool null();               // reads a null if there is one; returns whether there was
+  bool is_object();          // whether an object comes next; reads nothing
+  void skip();               // reads any value, nested at most 64 deep
+  void end();                // checks that only white space follows
 
   [[noreturn]] void damaged(const char* why) const;
 

@@ -5,7 +5,7 @@
 
 namespace {
 
-// GROUP · 16 tokens at once, so that there are several sums under way.
+// GROUP · 16 tokens at once, so that several sums are computed in parallel.
 template <class S, int GROUP>
 inline void scores_i16_group(const int16_t* keys, int64_t stride, int64_t pairs,
                              const int16_t* query, double factor, bool add, double* out) {
@@ -152,7 +152,7 @@ void softmax_f32(float* scores, int64_t n, float* out) {
   for (int64_t j = 0; j < whole; j += kLanes) S::store(out + j, S::mul(S::load(out + j), inverse));
 }
 
-// GROUP · 16 columns at once, each with a sum for even and one for odd pairs, to hide latency.
+// GROUP · 16 columns at once, each with one sum for even pairs and one for odd pairs, to hide latency.
 template <class S, int GROUP>
 inline void mix_i16_group(const int16_t* values, int64_t pairs, int64_t width, const int16_t* weights, double factor,
                           float* out) {

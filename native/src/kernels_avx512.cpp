@@ -1,5 +1,5 @@
-// The kernels for processors with AVX-512 and VNNI; the build compiles this file for them. Weights of 9 bits
-// lie as AVX2's instructions put them together (nines.hpp), so they and unpacking keep the narrower vectors.
+// The kernels for processors with AVX-512 and VNNI; the build compiles this file for them. 9-bit weights are stored
+// in the order that suits AVX2 (nines.hpp), so they and unpacking use the 256-bit vectors.
 #include "simd_avx512.hpp"
 #include "kernels_template.hpp"
 

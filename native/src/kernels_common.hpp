@@ -1,5 +1,5 @@
-// Code of all kernels. Files compiled for different processors must not share symbols, so everything is in
-// an unnamed namespace and nothing of the standard library is instantiated.
+// Code shared by all kernel sets. Files compiled for different processors must not share symbols, so everything is
+// in an unnamed namespace and no template of the standard library is instantiated.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,22 @@
 #include "kernels.hpp"
 #include "transcendental.hpp"
 
+#if defined(__wasm__)
+#define MICRONET_UNROLL  // the compiler's choice: a small module is worth more there
+#else
 #define MICRONET_UNROLL _Pragma("GCC unroll 16")
+#endif
 
 namespace {
 
 using micronet::kLanes;
+
+// How many panels or tokens products of floats take side by side, where they are not the ones that count.
+#if defined(__wasm__)
+constexpr int kBeside = 1;
+#else
+constexpr int kBeside = 2;
+#endif
 
 // 16 doubles.
 template <class S>

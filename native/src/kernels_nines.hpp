@@ -7,7 +7,7 @@
 
 namespace {
 
-// Any pair by its number, for the tiles of kernels_products.hpp.
+// Access to any pair by its number, for the tiles of kernels_products.hpp.
 template <class S>
 struct Nines {
   using Weight = uint8_t;
@@ -19,8 +19,8 @@ struct Nines {
   }
 };
 
-// A group's pairs, for the sums of PANELS panels whose groups are `apart` bytes apart: x points to the group's
-// first pair of each token. TIMES_128 leaves the weights 128 times as large, which the sums must bear.
+// Add one group's pairs to the sums of PANELS panels whose groups are `apart` bytes apart. x points to the group's
+// first pair of each token. TIMES_128 leaves the weights 128 times too large; the sums must have room for that.
 template <class S, int TOKENS, int PAIRS, bool TIMES_128, int PANELS = 1>
 inline void add_pairs(typename S::Bits (&bits)[PANELS], const uint8_t* upper, int64_t apart, const int16_t* x,
                       int64_t x_stride, typename S::I (&sums)[PANELS][TOKENS]) {
@@ -31,7 +31,7 @@ inline void add_pairs(typename S::Bits (&bits)[PANELS], const uint8_t* upper, in
     for (int t = 0; t < TOKENS; ++t) values[t] = S::pair(x + t * x_stride + 2 * c);
     MICRONET_UNROLL
     for (int p = 0; p < PANELS; ++p) {
-      typename S::P column = S::nines_times_128(bits[p], upper + p * apart + c * micronet::kPairBytes);
+      auto column = S::nines_times_128(bits[p], upper + p * apart + c * micronet::kPairBytes);
       if constexpr (!TIMES_128) column = S::divided_by_128(column);
       bits[p] = S::next_bits(bits[p]);
       MICRONET_UNROLL
@@ -40,13 +40,13 @@ inline void add_pairs(typename S::Bits (&bits)[PANELS], const uint8_t* upper, in
   }
 }
 
-constexpr int64_t kAhead = 2048;  // bytes that one panel alone fetches before they are needed
+constexpr int64_t kAhead = 2048;  // how far ahead a single panel prefetches, in bytes
 
-// PANELS panels of whole groups; see `stream` in kernels_products.hpp.
+// Multiply PANELS panels of whole groups; see `stream` in kernels_products.hpp.
 template <class S, int TOKENS, bool TIMES_128, int PANELS>
 inline void stream_groups(const uint8_t* group, int64_t apart, int64_t groups, const int16_t* x, int64_t x_stride,
                           int32_t* out, int64_t out_apart, int64_t out_stride) {
-  constexpr int64_t kBear = 16;  // groups whose sums fit 32 bits at 128 times the weights: 256 columns of 9 bits
+  constexpr int64_t kBear = 16;  // groups (256 columns) whose sums fit in 32 bits at 128 times the weights
   typename S::I totals[PANELS][TOKENS];
   for (auto& panel : totals)
     for (auto& total : panel) total = S::zero_i();
@@ -76,7 +76,7 @@ inline void stream_groups(const uint8_t* group, int64_t apart, int64_t groups, c
 template <class S, int TOKENS, bool TIMES_128>
 void stream_whole(const uint8_t* w, int64_t panel, int64_t panels, int64_t pairs, const int16_t* x, int64_t x_stride,
                   int32_t* out, int64_t out_stride) {
-  constexpr int kPlaces = TOKENS == 1 ? 4 : 1;  // two tokens' sums leave no registers for more
+  constexpr int kPlaces = TOKENS == 1 ? 4 : 1;  // with two tokens there are no registers left for more
   const int64_t groups = pairs / micronet::kGroupPairs, size = groups * micronet::kGroupBytes, part = panels / kPlaces;
   w += panel * size;
   for (int64_t p = 0; p < part; ++p)
@@ -86,7 +86,7 @@ void stream_whole(const uint8_t* w, int64_t panel, int64_t panels, int64_t pairs
     stream_groups<S, TOKENS, TIMES_128, 1>(w + p * size, 0, groups, x, x_stride, out + p * kLanes, 0, out_stride);
 }
 
-// The same where a group holds several panels of PAIRS pairs, and the first panel begins one.
+// The same for groups that hold several panels of PAIRS pairs each; the first panel begins a group.
 template <class S, int TOKENS, int PAIRS>
 void stream_panels(const uint8_t* w, int64_t panel, int64_t panels, const int16_t* x, int64_t x_stride, int32_t* out,
                    int64_t out_stride) {
@@ -115,7 +115,7 @@ bool stream_nines(const uint8_t* w, int64_t panel, int64_t panels, int64_t pairs
   return true;
 }
 
-// Many tokens: a panel is unpacked to 16 bits once, and multiplied with all of them from there, by the vectors W.
+// Many tokens: unpack each panel to 16 bits once, then multiply it with all tokens, with the vectors W.
 constexpr int64_t kUnpackedPairs = 512, kFewTokens = 4;
 
 template <class S, class W>

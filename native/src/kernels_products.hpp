@@ -1,15 +1,15 @@
-// Matrices in panels times states; see kernels.hpp.
+// Products of matrices in panels with states; see kernels.hpp.
 #pragma once
 
 #include "kernels_common.hpp"
 
 namespace {
 
-// A slice of a panel is what one vector holds: one column of floats, or a pair of columns of integers.
-// Slices are numbered through the whole matrix, panel after panel. `Math` says how a slice is loaded and
-// what is summed.
+// A slice is the part of a panel that one vector holds: one column of floats, or a pair of columns of
+// integers. Slices are numbered through the whole matrix, panel after panel. `Math` defines how a slice is
+// loaded and what is summed.
 
-// A tile of PANELS panels and TOKENS tokens, its sums in registers, from slice `first` on.
+// Compute a tile of PANELS panels and TOKENS tokens, with its sums in registers, beginning at slice `first`.
 template <class Math, int PANELS, int TOKENS>
 inline void tile(const typename Math::Weight* w, int64_t first, int64_t slices,
                  const typename Math::Input* x, int64_t x_stride, typename Math::Output* out,
@@ -38,7 +38,7 @@ inline void tile(const typename Math::Weight* w, int64_t first, int64_t slices,
   }
 }
 
-// The tokens that are left over, fewer than TOKENS.
+// Compute the remaining tokens, fewer than TOKENS.
 template <class Math, int TOKENS>
 inline void rest(const typename Math::Weight* w, int64_t first, int64_t slices,
                  const typename Math::Input* x, int64_t x_stride, int64_t tokens,
@@ -52,9 +52,9 @@ inline void rest(const typename Math::Weight* w, int64_t first, int64_t slices,
   }
 }
 
-// PANELS panels and one or two tokens, as fast as the weights come from memory. The panels are `apart` weights
-// apart: a core reads from several far places faster than from one. Only for integers, whose sums do not
-// depend on the order.
+// Compute PANELS panels for one or two tokens at the speed of memory. The panels are `apart` weights apart,
+// because a core reads several distant places faster than one. Only for integers, whose sums do not depend on
+// the order.
 template <class Math, int TOKENS, int PANELS>
 inline void stream(const typename Math::Weight* w, int64_t apart, int64_t slices, const typename Math::Input* x,
                    int64_t x_stride, typename Math::Output* out, int64_t out_apart, int64_t out_stride) {
@@ -82,7 +82,7 @@ inline void stream(const typename Math::Weight* w, int64_t apart, int64_t slices
   }
 }
 
-// The same for very narrow matrices: the tokens' values stay in registers from panel to panel.
+// The same for very narrow matrices: the tokens' values stay in registers for all panels.
 template <class Math, int TOKENS, int SLICES>
 inline void narrow(const typename Math::Weight* w, int64_t panels, const typename Math::Input* x, int64_t x_stride,
                    typename Math::Output* out, int64_t out_stride) {
@@ -104,7 +104,7 @@ inline void narrow(const typename Math::Weight* w, int64_t panels, const typenam
   }
 }
 
-// Integers for one token, or for one as two halves.
+// Integer products for one token, or for one token as two halves.
 template <class Math, int TOKENS, int PANELS>
 void streamed(const typename Math::Weight* w, int64_t panels, int64_t slices, const typename Math::Input* x,
               int64_t x_stride, typename Math::Output* out, int64_t out_stride) {
@@ -132,9 +132,9 @@ void products(const typename Math::Weight* w, int64_t panel, int64_t panels, int
   if (tokens == 1) {
     for (; p + kWide <= panels; p += kWide)
       tile<Math, kWide, 1>(w, (panel + p) * slices, slices, x, x_stride, out + p * kLanes, out_stride);
-  } else if (tokens == 2) {
+  } else if constexpr (Math::kTokens > 1) {
     constexpr int kHalf = kWide > 1 ? kWide / 2 : 1;
-    for (; p + kHalf <= panels; p += kHalf)
+    for (; tokens == 2 && p + kHalf <= panels; p += kHalf)
       tile<Math, kHalf, 2>(w, (panel + p) * slices, slices, x, x_stride, out + p * kLanes, out_stride);
   }
   for (; p < panels; ++p) {
@@ -148,7 +148,7 @@ void products(const typename Math::Weight* w, int64_t panel, int64_t panels, int
   }
 }
 
-// Where a slice's pairs of integers come from: one byte each, or two.
+// How a slice's pairs of integers are loaded: from one byte each, or two.
 template <class S, class W>
 struct Plain {
   using Weight = W;
@@ -205,7 +205,7 @@ struct Mixed {
   struct Column { typename S::F even, odd; };
   struct Value { typename S::F even, odd; };
   static constexpr bool kStreamed = false;
-  static constexpr int kColumns = 2, kTokens = 2, kPanels = 2;
+  static constexpr int kColumns = 2, kTokens = kBeside, kPanels = kBeside;
   static Sum zero() { return S::zero_f(); }
   static Column load(const Weight* w, int64_t slice) {
     const typename S::P pairs = Stored::load(w, slice);
@@ -218,7 +218,7 @@ struct Mixed {
   static void store(float* out, Sum sum) { S::store(out, sum); }
 };
 
-// Anything times floats, summed in double.
+// Integers or floats times floats, summed in double.
 template <class S, class Stored>
 struct Exact {
   using Weight = typename Stored::Weight;
@@ -228,7 +228,7 @@ struct Exact {
   struct Column { Wide<S> even, odd; };
   struct Value { typename S::D even, odd; };
   static constexpr bool kStreamed = false;
-  static constexpr int kColumns = 2, kTokens = 2, kPanels = 1;
+  static constexpr int kColumns = 2, kTokens = kBeside, kPanels = 1;
   static Sum zero() { return {S::zero_d(), S::zero_d()}; }
   static Column load(const Weight* w, int64_t slice) {
     const typename S::P pairs = Stored::load(w, slice);
@@ -253,7 +253,7 @@ struct Exact<S, float> {
   using Column = Wide<S>;
   using Value = typename S::D;
   static constexpr bool kStreamed = false;
-  static constexpr int kColumns = 1, kTokens = 2, kPanels = 2;
+  static constexpr int kColumns = 1, kTokens = kBeside, kPanels = kBeside;
   static Sum zero() { return {S::zero_d(), S::zero_d()}; }
   static Column load(const float* w, int64_t slice) { return widen<S>(S::load(w + slice * kLanes)); }
   static Value broadcast(const float* x) { return S::set_d(*x); }

@@ -1,11 +1,11 @@
-// From sums to values, LayerNorm and quantizers; see kernels.hpp.
+// Sums to values, LayerNorm and quantizers; see kernels.hpp.
 #pragma once
 
 #include "kernels_common.hpp"
 
 namespace {
 
-// Calls compute(first row) for each 16 rows and stores the result, cut off at `rows`.
+// Call compute(first row) for each 16 rows and store the result, cut off at `rows`.
 template <class S, class Compute>
 inline void each_panel(int64_t rows, float* out, Compute compute) {
   int64_t r = 0;
@@ -22,7 +22,7 @@ inline typename S::F scales_at(const float* scales, int64_t stride, int64_t row)
   return stride ? S::load(scales + row) : S::set_f(scales[0]);
 }
 
-// What finishes sums of integers: one class per form, so that both ways below are written once.
+// How sums of integers become values: one class per form, so that each of the two loops below is written once.
 template <class S>
 struct FinishWhole {
   const int32_t* sums;
@@ -50,7 +50,7 @@ struct FinishSplit {
   }
 };
 
-// The same for words, whose table has one scale, which is in the factors already, and a bias.
+// The same for words, whose table has a bias and one scale, which the factors already contain.
 template <class S>
 struct FinishWords {
   const int32_t *high, *low;
@@ -75,13 +75,13 @@ void finish_split(const int32_t* high, const int32_t* low, int64_t rows, const f
   each_panel<S>(rows, out, FinishSplit<S>{high, low, scales, stride, high_factor, low_factor, bias});
 }
 
-// The same with the largest value and Σ exp(value − shift), while the values are in registers.
+// The same, and compute the largest value and Σ exp(value − shift) while the values are in registers.
 template <class S, class Compute>
 inline float finish_and_sum(int64_t rows, float* out, float shift, const void* soon, float* largest,
                             Compute compute) {
   const auto* weights = static_cast<const char*>(soon);
   const float* biases = compute.bias ? compute.bias + rows : out;
-  const auto by = S::set_f(shift);  // subtracted before it is scaled: that is exact near the largest
+  const auto by = S::set_f(shift);  // subtract before scaling: this is exact for values near the largest
   auto sum = S::zero_f(), most = S::set_f(-3.4e38f);
   int64_t r = 0;
   for (; r + kLanes <= rows; r += kLanes) {

@@ -1,4 +1,4 @@
-// Every kernel once, over the vectors S of one set of instructions; each kernels_*.cpp makes a table.
+// All kernels, written once over the vectors S of an instruction set; each kernels_*.cpp makes a table of them.
 #pragma once
 
 #include "kernels_attention.hpp"
@@ -10,8 +10,8 @@
 
 namespace {
 
-// Each entry by its name: several have the same type, so that by position two could be swapped unseen. A test
-// checks that none is missing. N: the vectors that put weights of 9 bits together, and unpack files.
+// Entries are assigned by name: several have the same type, so by position two could be swapped unnoticed. A test
+// checks that none is missing. N: the vectors for 9-bit weights and for unpacking files.
 template <class S, class N = S>
 constexpr micronet::Kernels table(const char* name) {
   micronet::Kernels k{};

@@ -1,4 +1,4 @@
-// Zeros put back between the non-zeros of a sparse tensor; see kernels.hpp.
+// Insertion of zeros between the non-zeros of a sparse tensor; see kernels.hpp.
 #pragma once
 
 #include "kernels_common.hpp"

@@ -10,10 +10,10 @@ namespace {
 
 int64_t largest_of(int bits) { return (int64_t{1} << (bits - 1)) - 1; }
 
-// A float as two integers of this many bits each is as good as a float from here on.
+// Two integers of at least this many bits each represent a float well enough.
 constexpr int kFewestHalfBits = 12;
 
-// The most bits that halves may have, so that sums fit.
+// Return the most bits that halves may have so that sums fit in 32 bits.
 int half_bits(const Matrix& matrix) {
   int bits = 15;
   while (bits >= kFewestHalfBits &&
@@ -75,8 +75,8 @@ Product::Product(const Kernels& kernels, const Matrix& matrix, const Batch& batc
   if (way_ == Way::kHalves) split();
 }
 
-// Each state becomes two tokens of integers: x = (high · 2^bits + low) · factor, to 2^-(2 bits) of
-// the state's largest value.
+// Split each state into two rows of integers: x = (high · 2^bits + low) · factor, with an error of at most
+// 2^-(2 bits) of the state's largest value.
 void Product::split() {
   scratch_.halves.at_least(2 * batch_.tokens * batch_.stride);
   scratch_.factors.at_least(2 * batch_.tokens);
@@ -99,7 +99,7 @@ void Product::split() {
       high[c] = int16_t(whole);
       low[c] = int16_t(std::nearbyint((scaled - whole) * part));
     }
-    // Non-finite states must not become zeros.
+    // Keep non-finite states visible: as integers they would become zeros.
     scratch_.factors[2 * t] = finite ? float(factor) : std::numeric_limits<float>::quiet_NaN();
     scratch_.factors[2 * t + 1] = float(factor / part);
   }
@@ -200,7 +200,8 @@ float Product::rows_and_sum(int64_t panel, int64_t count, const float* bias, flo
 }
 
 void Product::all(const float* bias, float* out, int64_t out_stride) const {
-  // Many tokens: weights and sums of a block stay in the cache. One token: the more, the farther apart it is read.
+  // Many tokens: small blocks, so that weights and sums stay in the processor's cache. One token: large blocks, so
+  // that the places that are read at once lie far apart.
   const int64_t block = batch_.tokens == 1 ? kBlock : 16;
   for (int64_t panel = 0; panel < matrix_.panels(); panel += block)
     rows(panel, std::min(block, matrix_.panels() - panel), bias ? bias + panel * kLanes : nullptr,

@@ -1,4 +1,4 @@
-// A matrix times states, in integers, doubles or floats as their bits and docs/arithmetic.md allow.
+// Products of a matrix with states: in integers, doubles or floats, as the bits and docs/arithmetic.md require.
 #pragma once
 
 #include "buffer.hpp"
@@ -8,7 +8,7 @@
 
 namespace micronet {
 
-// States of some tokens: values, and integers with their scale where they are quantized.
+// States of some tokens: values and, where they are quantized, integers with their scale.
 struct Batch {
   int64_t tokens = 0, columns = 0, stride = 0;
   const float* values = nullptr;      // (tokens, stride), zeros up to a multiple of 16
@@ -25,7 +25,7 @@ struct Batch {
   }
 };
 
-// States with room for their integers.
+// States that own their memory, with room for integers.
 struct States {
   int64_t columns = 0, stride = 0, tokens = 0;
   Buffer<float> values;
@@ -38,14 +38,14 @@ struct States {
   float* row(int64_t t) { return values.data() + t * stride; }
   int16_t* integer_row(int64_t t) { return integers.data() + t * stride; }
   Batch batch(int64_t count) const;
-  // Quantizes `count` rows in place, where the place is quantized.
+  // Quantize `count` rows in place, if the quantizer is on.
   void quantize(const Kernels& kernels, const Quantizer& quantizer, int64_t count);
 };
 
-// Whether a sum of `terms` products of integers of a and b bits fits 32 bits.
+// Return whether a sum of `terms` products of a-bit with b-bit integers fits in 32 bits.
 bool sums_fit(int a_bits, int b_bits, int64_t terms);
 
-// Room for sums and for inputs in another form.
+// Temporary memory for sums and for converted inputs.
 struct Scratch {
   Buffer<int32_t> sums;
   Buffer<float> float_sums;
@@ -54,27 +54,27 @@ struct Scratch {
   Buffer<float> factors;
 };
 
-// One matrix and one batch, prepared so that parts of the product can be asked for.
+// The product of one matrix and one batch, computed in parts on request.
 class Product {
  public:
   static constexpr int64_t kBlock = 64;  // panels per call at most
 
-  // `exact`: within 1e-14, then rounded once (rule 2); else ordinary fp32 (rule 3).
+  // `exact`: computed to within 1e-14, then rounded once (rule 2 of docs/arithmetic.md); else plain fp32 (rule 3).
   Product(const Kernels& kernels, const Matrix& matrix, const Batch& batch, bool exact, Scratch& scratch);
 
-  // Rows from 16 · panel on: out[t][r] = matrix row · state t + bias, for `panels` ≤ kBlock panels,
-  // cut off at the matrix's last row. bias: of the first of these rows, or null.
+  // Compute the rows of `panels` ≤ kBlock panels, beginning at row 16 · panel: out[t][r] = matrix row · state t
+  // + bias, cut off at the matrix's last row. bias: points to the first of these rows, or null.
   void rows(int64_t panel, int64_t panels, const float* bias, float* out, int64_t out_stride) const;
-  // The same for one token: `count` ≤ 16 · kBlock rows, their largest value, and Σ exp(value − shift).
-  // The sum means nothing where a value is far above the shift.
+  // The same for one token and `count` ≤ 16 · kBlock rows, with their largest value and Σ exp(value − shift).
+  // The sum is meaningless if a value is far above the shift.
   float rows_and_sum(int64_t panel, int64_t count, const float* bias, float* out, float shift, float* largest) const;
-  // All rows.
+  // Compute all rows.
   void all(const float* bias, float* out, int64_t out_stride) const;
 
  private:
   enum class Way { kIntegers, kHalves, kExact, kMixed, kFloats };
   void split();
-  // Sums of integers into the scratch room: (inputs, 16 · panels), each half of a state an input.
+  // Compute sums of integers into the scratch memory: (inputs, 16 · panels); each half of a state is one input.
   void integer_sums(int64_t panel, int64_t panels) const;
 
   const Kernels& kernels_;

@@ -8,7 +8,7 @@ namespace micronet {
 
 namespace {
 
-// A larger one that begins with the same numbers.
+// Return a larger buffer that begins with the same numbers.
 template <class T>
 Buffer<T> grown(const Buffer<T>& from, int64_t size) {
   Buffer<T> to(size);
@@ -25,7 +25,7 @@ Memory::Memory(const Model& model) : model_(&model) {
   states_.columns = model.config.width;
   if (model.integer_cache) {
     states_.bits = model.hidden.bits;
-    // Whole groups of 9 bits per panel: then no two panels share a byte, and threads write side by side.
+    // A panel takes whole groups of 9-bit weights: no two panels share a byte, so threads can write in parallel.
     states_.columns = padded(model.config.width);
     states_.scales = Buffer<float>(kLanes);
     states_.scales[0] = model.hidden.scale * model.theta;
@@ -37,7 +37,7 @@ void Memory::reserve(int64_t first, int64_t count) {
   const int64_t needed = std::min(rows_limit_, first + count);
   if (needed <= states_.rows) return index_.reserve(states_.rows);
   const int64_t rows = std::min(rows_limit_, round_up(std::max(needed, 2 * states_.rows), kLanes));
-  index_.reserve(rows);  // more room than needed does no harm where something below throws
+  index_.reserve(rows);  // harmless if something below throws
   Buffer<int32_t> words = grown(words_, rows);
   if (!model_->integer_cache) {
     states_.floats = grown(states_.floats, rows * states_.columns);

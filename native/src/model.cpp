@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "checksum.hpp"
+#include "coded_words.hpp"
 #include "container.hpp"
 #include "linear.hpp"
 #include "status.hpp"
@@ -36,7 +38,7 @@ Positions read_positions(Unpacker& unpacker, const Config& config, const std::st
         positions.values[d * positions.stride + c] = float(matrix.integer(d, c)) * *matrix.scales_at(d);
     return positions;
   }
-  // The tensor first: only then it is known that the file can have one of this size.
+  // Read the tensor before allocating: only then is it known that the file has one of this size.
   const Buffer<float> values = unpacker.dense(name, config.key_width, config.context);
   positions.values = Buffer<float>(config.key_width * positions.stride);
   for (int64_t d = 0; d < config.key_width; ++d)
@@ -106,7 +108,13 @@ Model::Model(Bytes file, const Kernels& kernels_) : kernels(kernels_), file_size
   config = read_config(metadata);
   Unpacker unpacker(container, config, kernels, arena);
 
-  vocabulary = Vocabulary(unpacker.bytes("vocabulary"), config.vocabulary());
+  if (config.coded && container.has("vocabulary.coded")) {
+    words = decode_words(unpacker.bytes("vocabulary.coded"), config.vocabulary());
+    vocabulary = Vocabulary({words.data(), size_t(words.size())}, config.vocabulary());
+  } else {
+    vocabulary = Vocabulary(unpacker.bytes("vocabulary"), config.vocabulary());
+  }
+  if (container.has("spelling")) spelling = Spelling(unpacker.bytes("spelling"));
   int64_t projections = 0, projection = 0;
   for (int64_t width : config.embedding_widths) projections += width != config.width;
   for (int64_t i = 0; i < config.bins(); ++i) {
@@ -128,8 +136,9 @@ Model::Model(Bytes file, const Kernels& kernels_) : kernels(kernels_), file_size
       fail(MN_ERROR_FORMAT, "the cache has theta %g and lam %g, not theta > 0 and 0 < lam < 1; pack the model again",
            double(theta), double(lam));
   }
+  if (config.ngram_bits) ngrams = NGrams(unpacker, config);
   unpacker.finish();
-  fingerprint = hash_bytes(file);
+  fingerprint = container.checked() ? container.checksum() : checksum(file);
 }
 
 }  // namespace micronet

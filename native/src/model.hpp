@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,10 @@
 #include "file_map.hpp"
 #include "kernels.hpp"
 #include "matrix.hpp"
+#include "ngrams.hpp"
+#include "spelling.hpp"
+#include "threads.hpp"
+#include "typos.hpp"
 #include "unpack.hpp"
 #include "vocabulary.hpp"
 
@@ -22,7 +25,7 @@ struct Positions {
   double scale = 0;
   Buffer<int16_t> pairs;  // (pairs of key_width, stride, 2) where integers
   Buffer<float> values;   // (key_width, stride) where not
-  int64_t stride = 0;     // context up to a multiple of 16, and 16 more: reads go past the end
+  int64_t stride = 0;     // context rounded up to a multiple of 16, plus 16: kernels read past the end
 };
 
 struct Layer {
@@ -37,7 +40,7 @@ struct Layer {
   Matrix outer;  // (width, ffn_width)
   Buffer<float> outer_bias;
   Quantizer attention_norm, qkv_values, attention_softmax, attention_values, ffn_norm, relu, ffn_output;
-  // Which sums are of integers that fit 32 bits; the others are in double or float.
+  // Which sums are computed in 32-bit integers; the others are computed in double or float.
   bool integer_keys = false, integer_values = false;
 };
 
@@ -50,38 +53,42 @@ struct Bin {
   Buffer<float> bias;                 // (words)
   Quantizer projection;               // of projected states
 
-  // Made when it is first asked for: it takes a pass over the table.
+  // Computed on first use, because it takes a pass over the table.
   const BinBound& bound() const {
-    std::call_once(*bound_made, [this] { *made_bound = BinBound(table, bias); });
+    (*make_bound)([this] { *made_bound = BinBound(table, bias); });
     return *made_bound;
   }
 
  private:
-  std::unique_ptr<std::once_flag> bound_made = std::make_unique<std::once_flag>();
+  std::unique_ptr<Once> make_bound = std::make_unique<Once>();
   std::unique_ptr<BinBound> made_bound = std::make_unique<BinBound>();
 };
 
 struct Model {
-  // `file` stays in place as long as the model; throws Failure.
+  // `file` must outlive the model; throws Failure.
   Model(Bytes file, const Kernels& kernels);
 
   const Kernels& kernels;
   Arena arena;  // the weights' memory
   Config config;
   std::string metadata;
+  Buffer<uint8_t> words;  // the vocabulary's text where the file has it as codes; else it stays in the file
   Vocabulary vocabulary;
+  std::unique_ptr<SharedBeginnings> beginnings = std::make_unique<SharedBeginnings>();  // of its words (suggestions.cpp)
+  Spelling spelling;  // of words outside the vocabulary; not there in every file
   std::vector<Bin> bins;
   Matrix tail_weight;       // (bins - 1, width of the first bin)
   Buffer<float> tail_bias;  // (bins - 1)
   std::vector<Layer> layers;
   Quantizer hidden;
-  bool integer_cache = false;  // similarities are sums of integers that fit 32 bits
+  NGrams ngrams;               // unused where the file has no table
+  bool integer_cache = false;  // similarities are sums of integers that fit in 32 bits
   float theta = 0, lam = 0;
-  // The cache's share of the prediction while it holds so many states, at least one.
+  // Return the cache's share of the prediction while it holds this many states, at least one.
   double cache_share(int64_t held) const {
     return held < config.ramp ? double(lam) * double(held) / double(config.ramp) : double(lam);
   }
-  // Whatever feeds a quantizer is computed in double or in integers (docs/arithmetic.md, rule 2).
+  // Inputs of a quantizer are computed in double or in integers (docs/arithmetic.md, rule 2).
   bool exact = false;
   uint64_t fingerprint = 0;
   int64_t file_size = 0;

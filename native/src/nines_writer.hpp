@@ -1,4 +1,4 @@
-// Puts the elements of a matrix of 9 bits, which come row after row, into groups of pairs (nines.hpp).
+// A writer that puts the elements of a 9-bit matrix, given row after row, into groups of pairs (nines.hpp).
 #pragma once
 
 #include <utility>
@@ -8,12 +8,12 @@
 
 namespace micronet {
 
-// Upper bytes go to their places at once; the last bits of a row's pairs are gathered until their byte is full.
+// Upper bytes are written at once; the lowest bits of a row's pairs are collected until their byte is full.
 class NinesWriter {
  public:
   NinesWriter(uint8_t* to, int64_t columns) : to_(to), columns_(columns) { begin_row(); }
 
-  // The next `count` elements. Whole groups and whole narrow rows are much faster than single elements.
+  // Write the next `count` elements. Whole groups and whole narrow rows are much faster than single elements.
   void put(const int16_t* values, int64_t count) {
     while (count) {
       if (in_group_ == 0 && odd_ == 0 && count >= 2 * kGroupPairs && columns_ - column_ >= 2 * kGroupPairs) {
@@ -38,7 +38,7 @@ class NinesWriter {
   }
 
  private:
-  // Writes the upper bytes of a row's next pairs; gives the last bits of both columns, the first pair's highest.
+  // Write the upper bytes of a row's next pairs; return the lowest bits of both columns, the first pair's on top.
   static std::pair<unsigned, unsigned> put_pairs(const int16_t* values, int64_t pairs, uint8_t* upper) {
     unsigned first = 0, second = 0;
     for (int64_t pair = 0; pair < pairs; ++pair, upper += kPairBytes) {
@@ -49,7 +49,7 @@ class NinesWriter {
     }
     return {first, second};
   }
-  // The next eight pairs of a row that begin a group.
+  // Write a row's next eight pairs, which begin a group.
   void put_group(const int16_t* values) {
     const auto lasts = put_pairs(values, kGroupPairs, group_ + kPairBytes);
     group_[0] = uint8_t(lasts.first);
@@ -57,7 +57,7 @@ class NinesWriter {
     column_ += 2 * kGroupPairs;
     group_ += kGroupBytes;
   }
-  // A row that lies within one group, as every row of a very narrow table does.
+  // Write a row that lies within one group, as every row of a very narrow table does.
   void put_row(const int16_t* values) {
     const auto lasts = put_pairs(values, columns_ / 2, group_ + (1 + in_group_) * kPairBytes);
     const auto behind = int(kGroupPairs - in_group_ - columns_ / 2);
@@ -89,10 +89,10 @@ class NinesWriter {
     }
   }
 
-  uint8_t *to_, *group_ = nullptr;  // the matrix; the group's bytes from the row's place on
+  uint8_t *to_, *group_ = nullptr;  // the matrix; the group's bytes, at the row's index
   int64_t columns_, row_ = 0, column_ = 0;
   int64_t in_group_ = 0, odd_ = 0;  // the pair's number in its group, and the column's in the pair
-  uint8_t lasts_[2] = {};           // last bits of the group that are not written yet, per column of a pair
+  uint8_t lasts_[2] = {};           // lowest bits of the group that are not written yet, per column of a pair
 };
 
 }  // namespace micronet

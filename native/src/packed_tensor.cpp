@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "bitstream.hpp"
+#include "coded_stream.hpp"
 #include "status.hpp"
 
 namespace micronet {
@@ -37,7 +38,7 @@ void check_form(const PackedTensor& tensor, int64_t nonzeros) {
 }
 
 PackedTensor take_tensor(Container& container, const std::string& name, const TensorConfig& config) {
-  PackedTensor tensor{name, config, count_elements(config), {}, {}, {}};
+  PackedTensor tensor{name, config, count_elements(config), {}, {}, {}, false};
   if (config.sparse()) {
     if (config.nonzeros > tensor.elements) damaged(name, "more non-zeros than elements");
     tensor.mask = container.take(name + ".mask", false, {(tensor.elements + 7) / 8});
@@ -49,7 +50,10 @@ PackedTensor take_tensor(Container& container, const std::string& name, const Te
                                      : container.take(name, true, config.shape);
     return tensor;
   }
-  tensor.content = container.take(name + ".integers", false, {(tensor.stored() * config.bits + 7) / 8});
+  tensor.coded = config.may_be_coded && !config.sparse() && config.bits <= kWidestCoded && container.has(name + ".coded");
+  tensor.content = tensor.coded
+                       ? container.take(name + ".coded", false, {container.length(name + ".coded", false)})
+                       : container.take(name + ".integers", false, {(tensor.stored() * config.bits + 7) / 8});
   const int64_t scales = container.length(name + ".steps", true);
   if (scales != 1 && scales != config.shape[0]) damaged(name, "neither one scale nor one per row");
   tensor.scales = container.take(name + ".steps", true, {scales});

@@ -1,17 +1,17 @@
-// Puts a matrix's elements, which come row after row, into panels (matrix.hpp).
+// A writer that puts a matrix's elements, given row after row, into panels (matrix.hpp).
 #pragma once
 
 #include "kernels.hpp"
 
 namespace micronet {
 
-// GROUP columns of a row stand together: 2 of integers, 1 of floats. Panels are zeros to begin with.
+// GROUP columns of a row are stored side by side: 2 of integers, 1 of floats. Panels must be zero at first.
 template <class T, int GROUP>
 class PanelWriter {
  public:
   PanelWriter(T* to, int64_t columns) : to_(to), columns_(columns), panel_(round_up(columns, GROUP) * kLanes) {}
 
-  // The next `count` elements.
+  // Write the next `count` elements.
   template <class From>
   void put(const From* values, int64_t count) {
     while (count) {

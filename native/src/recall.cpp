@@ -9,7 +9,7 @@ namespace micronet {
 
 namespace {
 
-// θ is in the scales of integer states; for floats it goes into the query.
+// Multiply the query with θ for float states; the scales of integer states include θ.
 Batch query_of(const Model& model, const Batch& hidden, States& room) {
   if (model.integer_cache) return hidden;
   room.resize(hidden.tokens, hidden.columns);
@@ -22,22 +22,36 @@ Batch query_of(const Model& model, const Batch& hidden, States& room) {
 }  // namespace
 
 float Votes::share(const Memory& memory, int32_t word) const {
-  if (words_.empty()) return 0;
-  const int32_t slot = memory.index().slot_of_word(word);
-  return slot < 0 ? 0.0f : by_slot_[size_t(slot)];
+  float share = 0;
+  const int32_t slot = by_slot_.empty() ? -1 : memory.index().slot_of_word(word);
+  if (slot >= 0) share = by_slot_[size_t(slot)];
+  if (!kRecollects || !recalled_) return share;
+  const int32_t recalled = recalled_->index().slot_of_word(word);
+  return recalled < 0 ? share : share + by_recalled_slot_[size_t(recalled)];
 }
 
-void Votes::count(const Model& model, const Memory& memory, int64_t t, const Batch& hidden, Scratch& scratch) {
+void Votes::count(const Model& model, const Memory& memory, int64_t t, const Batch& hidden, Scratch& scratch,
+                  const Recalled* recalled) {
   words_.clear();
   shares_.clear();
+  by_slot_.clear();
+  share_ = 0;
+  recalled_ = recalled;
   if (!memory.used()) return;
+  States room;
+  const Batch query = query_of(model, hidden, room);
+  count_cache(model, memory, t, query, kRecollects && recalled ? 1.0 - recalled->share() : 1.0, scratch);
+  if (kRecollects && recalled) count_recalled(model, memory, query, scratch);
+}
+
+void Votes::count_cache(const Model& model, const Memory& memory, int64_t t, const Batch& query, double others,
+                        Scratch& scratch) {
   const int64_t first = memory.first_for(t), n = t - first;
   if (!n) return;
   const int64_t begin = first / Memory::kBlock * Memory::kBlock;
   similarities_.at_least(padded(t - begin) + Memory::kBlock);
   float* similarities = similarities_.data();  // of state `begin` and those after it
-  States room;
-  const Product product(model.kernels, memory.states(), query_of(model, hidden, room), false, scratch);
+  const Product product(model.kernels, memory.states(), query, false, scratch);
   float most = -std::numeric_limits<float>::infinity();
   for (int64_t block = begin; block < t; block += Memory::kBlock) {
     const int64_t from = std::max(block, first) / kLanes * kLanes, to = std::min(block + Memory::kBlock, t);
@@ -51,11 +65,12 @@ void Votes::count(const Model& model, const Memory& memory, int64_t t, const Bat
   for (int64_t i = 0; i < n; i += 4096)
     sum += double(model.kernels.exp_store(exponentials + i, std::min<int64_t>(4096, n - i), most));
   check_finite(float(std::log(sum)));
-  share_ = model.cache_share(n);
+  share_ = model.cache_share(n) * others;
   const float per_exponential = float(share_ / sum);
 
   const WordIndex& index = memory.index();
   by_slot_.assign(size_t(index.slots()), 0);
+  entry_of_slot_.resize(by_slot_.size());
   for (int64_t block = begin; block < t; block += Memory::kBlock) {
     const int64_t row = memory.row_of(block) - block, to = std::min(block + Memory::kBlock, t);
     for (int64_t j = std::max(block, first); j < to; ++j)
@@ -63,13 +78,68 @@ void Votes::count(const Model& model, const Memory& memory, int64_t t, const Bat
   }
   for (size_t slot = 0; slot < by_slot_.size(); ++slot) {
     if (by_slot_[slot] == 0) continue;
+    entry_of_slot_[slot] = int32_t(words_.size());
     words_.push_back(index.word(int64_t(slot)));
     shares_.push_back(by_slot_[slot]);
   }
 }
 
+std::vector<Voter> Votes::voters(const Memory& memory, int64_t t) const {
+  std::vector<Voter> found;
+  if (!memory.used()) return found;
+  const int64_t first = memory.first_for(t), begin = first / Memory::kBlock * Memory::kBlock;
+  double sum = 0;
+  for (int64_t j = first; j < t; ++j) {
+    const double exponential = similarities_[j - begin];
+    found.push_back({j + 1, memory.word(j), exponential});
+    sum += exponential;
+  }
+  for (Voter& voter : found) voter.part /= sum;
+  return found;
+}
+
+void Votes::count_recalled(const Model& model, const Memory& memory, const Batch& query, Scratch& scratch) {
+  const Recollections& own = recalled_->recollections();
+  const WordIndex& index = recalled_->index();
+  by_recalled_slot_.assign(size_t(index.slots()), 0);
+  const int64_t n = own.size();
+  if (n) {
+    recalled_similarities_.at_least(padded(n));
+    float* similarities = recalled_similarities_.data();
+    const Product product(model.kernels, own.states(), query, false, scratch);
+    for (int64_t row = 0; row < n; row += Memory::kBlock)
+      product.rows(row / kLanes, padded(std::min(Memory::kBlock, n - row)) / kLanes, nullptr, similarities + row,
+                   Memory::kBlock);
+    const float most = model.kernels.largest(similarities, n);
+    double sum = 0;
+    for (int64_t i = 0; i < n; i += 4096)
+      sum += double(model.kernels.exp_store(similarities + i, std::min<int64_t>(4096, n - i), most));
+    check_finite(float(std::log(sum)));
+    const float per_exponential = float(own.state_share() / sum);
+    for (int64_t row = 0; row < n; ++row)
+      by_recalled_slot_[size_t(index.slot_of_row(row))] += similarities[row] * per_exponential;
+  }
+  if (own.counted() > 0) {
+    const double per_count = own.word_share() / own.counted();
+    for (size_t i = 0; i < own.words().size(); ++i)
+      by_recalled_slot_[size_t(index.slot_of_row(n + int64_t(i)))] += float(per_count * double(own.words()[i].count));
+  }
+  share_ += recalled_->share();
+  for (size_t slot = 0; slot < by_recalled_slot_.size(); ++slot) {
+    if (by_recalled_slot_[slot] == 0) continue;
+    const int32_t word = index.word(int64_t(slot));
+    const int32_t cached = by_slot_.empty() ? -1 : memory.index().slot_of_word(word);
+    if (cached >= 0 && by_slot_[size_t(cached)] != 0) {  // a word that both have votes for
+      shares_[size_t(entry_of_slot_[size_t(cached)])] += by_recalled_slot_[slot];
+      continue;
+    }
+    words_.push_back(word);
+    shares_.push_back(by_recalled_slot_[slot]);
+  }
+}
+
 void mix_recalled(const Model& model, const Memory& memory, int64_t first, const Batch& hidden, const int32_t* words,
-                  Scratch& scratch, States& query, float* room, float* log_probabilities) {
+                  Scratch& scratch, States& query, float* room, float* log_probabilities, const OpenText* open) {
   if (!memory.used() || !hidden.tokens) return;
   const Kernels& k = model.kernels;
   struct Recalled {
@@ -96,11 +166,15 @@ void mix_recalled(const Model& model, const Memory& memory, int64_t first, const
         r.most = most;
       }
       r.sum += double(k.exp_store(x, n, r.most));
-      r.matching += double(k.matching_sum(x, memory.words() + row + begin - from, n, words[t]));
+      const int32_t* remembered = memory.words() + row + begin - from;
+      r.matching += double(k.matching_sum(x, remembered, n, words[t]));
+      if (open && words[t] >= open->vocabulary)  // a vote for <unk> is one for all words outside the vocabulary
+        r.matching += std::exp(open->log_spelled[words[t] - open->vocabulary]) *
+                      double(k.matching_sum(x, remembered, n, open->unknown));
     }
   }
   for (int64_t t = 0; t < hidden.tokens; ++t) {
-    if (first + t == 0) continue;  // nothing to remember yet
+    if (first + t == 0) continue;  // the memory is still empty
     const Recalled& r = recalled[size_t(t)];
     check_finite(float(std::log(r.sum)));
     const double all = model.cache_share(first + t - memory.first_for(first + t));

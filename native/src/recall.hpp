@@ -3,37 +3,64 @@
 
 #include <vector>
 
+#include "added_words.hpp"
 #include "forward.hpp"
 #include "linear.hpp"
 #include "memory.hpp"
+#include "recollections.hpp"
 
 namespace micronet {
 
-// The cache's votes for words, each with its share λ of the probability.
-class Votes {
- public:
-  // Similarities of state number t to those before it, summed up by word.
-  void count(const Model& model, const Memory& memory, int64_t t, const Batch& hidden, Scratch& scratch);
+// Whether sessions can recall earlier texts: the module for browsers leaves that out, to stay small.
+#ifdef MICRONET_WITHOUT_RECOLLECTIONS
+constexpr bool kRecollects = false;
+#else
+constexpr bool kRecollects = true;
+#endif
 
-  bool any() const { return !words_.empty(); }
-  // The share of all votes together.
-  double share() const { return share_; }
-  const std::vector<int32_t>& words() const { return words_; }    // those with votes
-  const std::vector<float>& shares() const { return shares_; }    // of each of them
-  // The share of a word, 0 where nothing voted for it; `memory` as it was when votes were counted.
-  float share(const Memory& memory, int32_t word) const;
-
- private:
-  double share_ = 0;
-  std::vector<float> by_slot_;  // shares by the slots of the memory's index
-  std::vector<int32_t> words_;
-  std::vector<float> shares_;
-  Buffer<float> similarities_;
+// The vote of one state of the cache.
+struct Voter {
+  int64_t place;  // number of the word that followed the state, in the text
+  int32_t word;
+  double part;  // of all votes
 };
 
-// log((1 − λ) P + λ P_cache) of one word per token, in place of log P. Tokens are states number
-// first … in a row; words[t] is what followed. `room`: (tokens, Memory::kBlock).
+// The votes of the cache and of recollections: their part of each word's probability, shares included.
+class Votes {
+ public:
+  // Compute the similarities of state number t to those before it and to recalled ones (if any), summed by word.
+  void count(const Model& model, const Memory& memory, int64_t t, const Batch& hidden, Scratch& scratch,
+             const Recalled* recalled = nullptr);
+
+  bool any() const { return !words_.empty(); }
+  // Return the sum of all votes.
+  double share() const { return share_; }
+  const std::vector<int32_t>& words() const { return words_; }    // the words that have votes
+  const std::vector<float>& shares() const { return shares_; }    // the votes of each of them
+  // Return the votes of a word, 0 if it has none. Memory and recollections must not have changed since the count.
+  float share(const Memory& memory, int32_t word) const;
+  // Return the vote of every state, as they were counted for state number t; `memory` must not have changed since.
+  std::vector<Voter> voters(const Memory& memory, int64_t t) const;
+
+ private:
+  void count_cache(const Model& model, const Memory& memory, int64_t t, const Batch& query, double others,
+                   Scratch& scratch);
+  void count_recalled(const Model& model, const Memory& memory, const Batch& query, Scratch& scratch);
+
+  const Recalled* recalled_ = nullptr;
+  double share_ = 0;
+  std::vector<float> by_slot_;           // votes by the slots of the memory's index
+  std::vector<int32_t> entry_of_slot_;   // where the word of each of these slots is in words_
+  std::vector<float> by_recalled_slot_;  // votes by the slots of the recollections' index
+  std::vector<int32_t> words_;
+  std::vector<float> shares_;
+  Buffer<float> similarities_;           // of the cache's states; `voters` reads them after the count
+  Buffer<float> recalled_similarities_;
+};
+
+// Replace log P by log((1 − λ) P + λ P_cache), for one word per token. The tokens are consecutive, beginning at
+// state number `first`; words[t] is the word that followed. `room`: (tokens, Memory::kBlock).
 void mix_recalled(const Model& model, const Memory& memory, int64_t first, const Batch& hidden, const int32_t* words,
-                  Scratch& scratch, States& query, float* room, float* log_probabilities);
+                  Scratch& scratch, States& query, float* room, float* log_probabilities, const OpenText* open = nullptr);
 
 }  // namespace micronet

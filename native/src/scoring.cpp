@@ -12,15 +12,15 @@ namespace micronet {
 
 namespace {
 
-// One thread's room for predictions.
+// One thread's temporary memory for predictions.
 struct Room {
   States projected, gathered, query;
   Buffer<float> logits;
   Buffer<float> tails;
 };
 
-// Adds log P of `words` (ids of the bin) within their bin's table. `tails`: the first bin also has an
-// entry for each other bin; entry[t] says which row or, from the table's rows on, which tail is asked for.
+// Add log P(word | bin) of `words` (ids of the bin). `tails`: the first bin also has one entry per other bin;
+// entry[t] is the row asked for or, if it is not less than the table's rows, the tail.
 void add_bin(const Model& model, const Bin& bin, const Batch& hidden, const int64_t* entries, bool tails,
              Workspace& w, Room& room, float* const* out) {
   const Kernels& k = model.kernels;
@@ -55,9 +55,10 @@ void add_bin(const Model& model, const Bin& bin, const Batch& hidden, const int6
   }
 }
 
-// Log-probabilities of the words that follow states number first …: hidden has their states.
+// Compute log-probabilities of the words that follow consecutive states, beginning at number `first`; hidden:
+// these states.
 void predict(const Model& model, const Memory& memory, int64_t first, const Batch& hidden, const int32_t* words,
-             Workspace& w, Room& room, float* out) {
+             const int32_t* own, const OpenText* open, Workspace& w, Room& room, float* out) {
   if (!hidden.tokens) return;
   const auto tokens = size_t(hidden.tokens);
   std::vector<int64_t> entries(tokens), bins(tokens);
@@ -90,19 +91,29 @@ void predict(const Model& model, const Memory& memory, int64_t first, const Batc
     if (hidden.integers) gathered.integers = room.gathered.integers.data();
     add_bin(model, bin, gathered, entries.data(), false, w, room, places.data());
   }
+  if (model.ngrams.used()) model.ngrams.mix(model.kernels, words, first, hidden.tokens, out);
   room.logits.at_least(hidden.tokens * Memory::kBlock);
-  mix_recalled(model, memory, first, hidden, words, w.scratch, room.query, room.logits.data(), out);
+  if (open)
+    for (size_t t = 0; t < tokens; ++t)
+      if (own[t] >= open->vocabulary) out[t] = float(double(out[t]) + open->log_spelled[own[t] - open->vocabulary]);
+  mix_recalled(model, memory, first, hidden, own, w.scratch, room.query, room.logits.data(), out, open);
 }
 
 }  // namespace
 
-void score(const Model& model, const int32_t* ids, int64_t count, int threads, float* out) {
-  const int64_t total = count - 1;  // the last word is only predicted
+void score(const Model& model, const int32_t* ids, int64_t count, int threads, float* out, const OpenText* open) {
+  std::vector<int32_t> read;  // what the network reads, if that differs
+  if (open) {
+    read.assign(ids, ids + count);
+    for (int32_t& id : read)
+      if (id >= open->vocabulary) id = open->unknown;
+  }
+  const int32_t* network = open ? read.data() : ids;
+  const int64_t total = count - 1;  // the last word is predicted but not read
   if (total < 1) return;
   threads = int(std::clamp<int64_t>(threads, 1, std::min<int64_t>(total, kLargestChunk)));
   State state(model);
   int64_t each = std::min(tokens_at_once(model), (total + threads - 1) / threads);
-  std::vector<std::exception_ptr> errors(size_t(threads), nullptr);
   Barrier barrier(threads);
   Chunk chunk{};
   auto begin = [&](int got) {
@@ -110,53 +121,39 @@ void score(const Model& model, const int32_t* ids, int64_t count, int threads, f
     each = std::min(each, kLargestChunk / threads);
     barrier.set_threads(threads);
   };
-  auto work = [&](int thread) noexcept {
-    try {
-      Workspace workspace(model, each);
-      Room room;
-      for (int64_t first = 0; first < total; first += each * threads) {
-        if (thread == 0) {
-          const int64_t n = std::min(each * threads, total - first);
-          chunk = {ids + first, n, first, state.window.reserve(n)};
-          state.memory.reserve(first, n);
-          for (int64_t t = 0; t < n && state.memory.used(); ++t) state.memory.set_word(first + t, ids[first + t + 1]);
-        }
-        barrier.wait();
-        const Chunk own = chunk;
-        const int64_t from = std::min(own.count, thread * each), to = std::min(own.count, from + each);
-        workspace.prepare(model, std::min(model.config.context, own.first + own.count));
-        forward(model, state, own, from, to, workspace, barrier);
-        barrier.wait();  // all hidden states are in the memory
-        predict(model, state.memory, own.first + from, workspace.hidden.batch(to - from), ids + own.first + from + 1,
-                workspace, room, out + own.first + from);
-        barrier.wait();
-        if (thread == 0) state.window.advance(own.count);
+  auto work = [&](int thread) {
+    Workspace workspace(model, each);
+    Room room;
+    for (int64_t first = 0; first < total; first += each * threads) {
+      if (thread == 0) {
+        const int64_t n = std::min(each * threads, total - first);
+        chunk = {network + first, n, first, state.window.reserve(n)};
+        state.memory.reserve(first, n);
+        for (int64_t t = 0; t < n && state.memory.used(); ++t) state.memory.set_word(first + t, ids[first + t + 1]);
       }
-    } catch (const Barrier::Broken&) {
-    } catch (...) {
-      errors[size_t(thread)] = std::current_exception();
-      barrier.give_up();
+      barrier.wait();
+      const Chunk own = chunk;
+      const int64_t from = std::min(own.count, thread * each), to = std::min(own.count, from + each);
+      workspace.prepare(model, std::min(model.config.context, own.first + own.count));
+      forward(model, state, own, from, to, workspace, barrier);
+      barrier.wait();  // all hidden states are in the memory
+      predict(model, state.memory, own.first + from, workspace.hidden.batch(to - from),
+              network + own.first + from + 1, ids + own.first + from + 1, open, workspace, room, out + own.first + from);
+      barrier.wait();
+      if (thread == 0) state.window.advance(own.count);
     }
   };
-  run_on_threads(threads, begin, work);
-  for (const std::exception_ptr& error : errors)
-    if (error) std::rethrow_exception(error);
+  run_on_threads(threads, begin, work, [&] { barrier.give_up(); });
 }
 
 void score_batch(const Model& model, const int32_t* const* ids, const size_t* counts, int64_t texts, int threads,
                  float* const* out) {
   threads = int(std::clamp<int64_t>(threads, 1, std::max<int64_t>(texts, 1)));
   std::atomic<int64_t> next{0};
-  std::vector<std::exception_ptr> errors(size_t(threads), nullptr);
-  run_on_threads(threads, [](int) {}, [&](int thread) noexcept {
-    try {
-      for (int64_t i = next++; i < texts; i = next++) score(model, ids[i], int64_t(counts[i]), 1, out[i]);
-    } catch (...) {
-      errors[size_t(thread)] = std::current_exception();
-    }
-  });
-  for (const std::exception_ptr& error : errors)
-    if (error) std::rethrow_exception(error);
+  auto work = [&](int) {
+    for (int64_t i = next++; i < texts; i = next++) score(model, ids[i], int64_t(counts[i]), 1, out[i]);
+  };
+  run_on_threads(threads, [](int) {}, work, [] {});
 }
 
 }  // namespace micronet

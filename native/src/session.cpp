@@ -1,12 +1,13 @@
 #include "session.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "status.hpp"
 
 namespace micronet {
 
-Session::Session(const Model& model) : model_(&model), state_(model), workspace_(model, 1) {
+Session::Session(const Model& model) : model_(&model), added_(model.vocabulary), state_(model), workspace_(model, 1) {
   hidden_.resize(1, model.config.width);
   hidden_.quantize(model.kernels, model.hidden, 0);
   int64_t blocks = 0;
@@ -25,13 +26,13 @@ void Session::check_fed() const {
 }
 
 void Session::check_id(int32_t id) const {
-  if (id < 0 || id >= model_->config.vocabulary())
-    fail(MN_ERROR_ARGUMENT, "there is no word %d: choose ids from 0 to %lld", id,
-         static_cast<long long>(model_->config.vocabulary() - 1));
+  const int64_t words = model_->config.vocabulary() + added_.size();
+  if (id < 0 || id >= words)
+    fail(MN_ERROR_ARGUMENT, "there is no word %d: choose ids from 0 to %lld", id, static_cast<long long>(words - 1));
 }
 
 void Session::forget() {
-  next_.voted = false;
+  next_.voted = next_.mixed = false;
   std::fill(next_.kept.begin(), next_.kept.end(), char{0});
 }
 
@@ -39,26 +40,56 @@ void Session::feed(const int32_t* ids, int64_t count) {
   for (int64_t i = 0; i < count; ++i) check_id(ids[i]);
   const int64_t at_once = tokens_at_once(*model_);
   if (workspace_.tokens < std::min(count, at_once)) workspace_ = Workspace(*model_, at_once);
+  std::vector<int32_t> read;  // what the network reads, if that differs
+  if (added_.size()) {
+    read.resize(size_t(count));
+    for (int64_t i = 0; i < count; ++i) read[size_t(i)] = added_.read_as(ids[i]);
+  }
+  const int32_t* network = added_.size() ? read.data() : ids;
   Barrier barrier(1);
   for (int64_t from = 0; from < count; from += workspace_.tokens) {
     const int64_t n = std::min(workspace_.tokens, count - from), first = state_.tokens;
     state_.memory.reserve(first, n);
     workspace_.prepare(*model_, std::min(model_->config.context, first + n));
-    const Chunk chunk{ids + from, n, first, state_.window.reserve(n)};
+    const Chunk chunk{network + from, n, first, state_.window.reserve(n)};
     forward(*model_, state_, chunk, 0, n, workspace_, barrier);
     if (state_.memory.used()) {
-      if (first) state_.memory.set_word(first - 1, chunk.ids[0]);
-      for (int64_t t = 0; t + 1 < n; ++t) state_.memory.set_word(first + t, chunk.ids[t + 1]);
+      if (first) state_.memory.set_word(first - 1, ids[from]);
+      for (int64_t t = 0; t + 1 < n; ++t) state_.memory.set_word(first + t, ids[from + t + 1]);
     }
     std::copy_n(workspace_.hidden.row(n - 1), hidden_.stride, hidden_.row(0));
     std::copy_n(workspace_.hidden.integer_row(n - 1), hidden_.stride, hidden_.integer_row(0));
     state_.window.advance(n);
     state_.tokens += n;
+    if (const auto kept = size_t(model_->ngrams.kept())) {
+      state_.read.insert(state_.read.end(), chunk.ids + std::max<int64_t>(0, n - int64_t(kept)), chunk.ids + n);
+      if (state_.read.size() > kept) state_.read.erase(state_.read.begin(), state_.read.end() - int64_t(kept));
+    }
     forget();
   }
 }
 
-// Logits of a bin's words; gives log Σ exp, of the first bin with its entries for the others.
+void Session::recall(std::shared_ptr<const Recollections> recollections) {
+  if (recollections && &recollections->model() != model_)
+    fail(MN_ERROR_ARGUMENT, "the recollections belong to another model; make them with the session's");
+  AddedWords added = added_;  // an error leaves the session as it was
+  auto recalled = recollections ? std::make_shared<const Recalled>(std::move(recollections), added) : nullptr;
+  added_ = std::move(added);
+  recalled_ = std::move(recalled);
+  forget();
+}
+
+void Session::drop_word(std::string_view word) {
+  const int32_t id = added_.find(word);
+  if (id < 0 || id == added_.unknown()) return;
+  if (state_.memory.used() && state_.tokens > 1)
+    for (int64_t last = state_.tokens - 1, j = state_.memory.first_for(last); j < last; ++j)
+      if (state_.memory.word(j) == id) state_.memory.set_word(j, added_.unknown());
+  added_.drop(id);
+  forget();
+}
+
+// Compute the logits of a bin's words; return log Σ exp, for the first bin including its entries for the others.
 float Session::compute_bin(int64_t number, float* logits, float* block_most) {
   const Kernels& k = model_->kernels;
   const Bin& bin = model_->bins[size_t(number)];
@@ -79,7 +110,7 @@ float Session::compute_bin(int64_t number, float* logits, float* block_most) {
   return log_sum;
 }
 
-// Keeps the logits of a bin, and those of the first bin, which every probability needs.
+// Compute and keep the logits of a bin and of the first bin, which every probability needs.
 void Session::need_bin(int64_t bin) {
   if (!next_.kept[0]) {
     next_.logits.at_least(model_->config.vocabulary());
@@ -94,21 +125,38 @@ void Session::need_bin(int64_t bin) {
 
 void Session::need_votes() {
   if (next_.voted) return;
-  next_.votes.count(*model_, state_.memory, state_.tokens - 1, hidden_.batch(1), workspace_.scratch);
+  next_.votes.count(*model_, state_.memory, state_.tokens - 1, hidden_.batch(1), workspace_.scratch, recalled_.get());
   next_.voted = true;
+  if (!model_->ngrams.used()) return;
+  const double others = next_.votes.any() ? 1.0 - next_.votes.share() : 1.0;
+  const std::vector<int32_t>& read = state_.read;
+  next_.context =
+      model_->ngrams.find(read.data() + read.size(), int64_t(read.size()), model_->ngrams.share() * others);
+}
+
+void Session::need_extras() {
+  if (next_.mixed) return;
+  next_.extras.at_least(model_->config.vocabulary());
+  model_->ngrams.probabilities(next_.context, next_.extras.data());
+  for (size_t i = 0; i < next_.votes.words().size(); ++i)
+    if (next_.votes.words()[i] < model_->config.vocabulary())  // added words have no place here
+      next_.extras[next_.votes.words()[i]] += next_.votes.shares()[i];
+  next_.mixed = true;
 }
 
 float Session::constant(int64_t bin, float bin_log_sum) const {
   double amount = next_.log_sum;
   if (bin) amount += double(bin_log_sum) - double(next_.tail_logits[size_t(bin - 1)]);
   if (next_.votes.any()) amount -= std::log1p(-next_.votes.share());
+  if (model_->ngrams.used()) amount -= std::log1p(-model_->ngrams.share());
   return float(amount);
 }
 
 float Session::value(int32_t id) {
   const int64_t bin = model_->bin_of(id);
   float x = next_.logits[id] - constant(bin, next_.bin_log_sums[size_t(bin)]);
-  const float share = next_.votes.share(state_.memory, id);
+  float share = next_.votes.share(state_.memory, id);
+  if (model_->ngrams.used()) share = model_->ngrams.probability(next_.context, id) + share;
   if (share > 0) model_->kernels.add_votes(&x, &share, 1);
   return x;
 }
@@ -117,9 +165,12 @@ float Session::log_probability(int32_t id) {
   check_fed();
   check_id(id);
   need_votes();
+  if (id >= model_->config.vocabulary()) return added_value(id);
   need_bin(model_->bin_of(id));
   return value(id);
 }
+
+float Session::added_value(int32_t id) const { return std::log(next_.votes.share(state_.memory, id)); }
 
 void Session::log_distribution(float* out) {
   check_fed();
@@ -130,24 +181,32 @@ void Session::log_distribution(float* out) {
     float* to = out + bin.first;
     const bool kept = next_.kept[size_t(i)];
     float bin_sum = next_.bin_log_sums[size_t(i)];
-    if (!kept) {  // straight into the caller's room: the logits are not kept
+    if (!kept) {  // write into the caller's array: the logits are not kept
       (i ? bin_sum : next_.log_sum) = compute_bin(i, to, nullptr);
     }
     const float* from = kept ? next_.logits.data() + bin.first : to;
     const float amount = constant(i, bin_sum);
-    // The last words first: their logits are still in the processor's caches.
+    // Begin with the last words: their logits are still in the processor's caches.
     for (int64_t end = bin.table.rows; end > 0; end -= kWordBlock) {
       const int64_t row = std::max<int64_t>(0, end - kWordBlock);
       k.subtract(from + row, end - row, amount, to + row);
     }
   }
+  if (model_->ngrams.used()) {
+    need_extras();
+    k.add_votes(out, next_.extras.data(), model_->config.vocabulary());
+    return;
+  }
   const std::vector<int32_t>& words = next_.votes.words();
   float values[512];
   for (size_t from = 0; from < words.size(); from += 512) {
     const size_t n = std::min<size_t>(512, words.size() - from);
-    for (size_t i = 0; i < n; ++i) values[i] = out[words[from + i]];
+    // Added words have no place in `out`.
+    auto inside = [&](size_t i) { return words[from + i] < model_->config.vocabulary(); };
+    for (size_t i = 0; i < n; ++i) values[i] = inside(i) ? out[words[from + i]] : 0.0f;
     k.add_votes(values, next_.votes.shares().data() + from, int64_t(n));
-    for (size_t i = 0; i < n; ++i) out[words[from + i]] = values[i];
+    for (size_t i = 0; i < n; ++i)
+      if (inside(i)) out[words[from + i]] = values[i];
   }
 }
 

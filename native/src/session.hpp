@@ -1,13 +1,14 @@
-// One text that is read word by word, and predictions of the next word.
+// One text that is read word by word, with predictions of the next word.
 //
-// The methods of Session are in several files, one per question: session.cpp has feed, log_probability,
-// log_distribution and what they all need; top_k.cpp has top_k and complete with scan and may_hold_better;
-// sample.cpp has sample. Saving and restoring (saving.cpp) are functions outside of the class.
+// The methods of Session are in several files: session.cpp has feed, log_probability, log_distribution and
+// what all methods need; top_k.cpp has top_k and complete with scan, scan_mixed and may_hold_better;
+// sample.cpp has sample, influence.cpp influence. Saving and restoring (saving.cpp) are functions outside of the class.
 #pragma once
 
 #include <string_view>
 #include <vector>
 
+#include "added_words.hpp"
 #include "forward.hpp"
 #include "recall.hpp"
 #include "softmax.hpp"
@@ -17,10 +18,18 @@ namespace micronet {
 struct Candidate {
   float log_probability;
   int32_t id;
-  // The likelier one comes first; of two equally likely ones that with the smaller id.
+  // Order: the likelier one first; of two equally likely ones, the one with the smaller id.
   bool operator<(const Candidate& other) const {
     return log_probability != other.log_probability ? log_probability > other.log_probability : id < other.id;
   }
+};
+
+// What the cache does to the probability of a word: P = (1 - share) exp(without_cache) + share * cache.
+struct Influence {
+  double without_cache = 0;  // log-probability without the cache
+  double share = 0;          // λ; 0 without a cache and before it holds anything
+  double cache = 0;          // the cache's own probability of the word
+  std::vector<Voter> voters; // the largest votes, whatever word they are for
 };
 
 class Session {
@@ -31,13 +40,24 @@ class Session {
   int64_t tokens() const { return state_.tokens; }
   void feed(const int32_t* ids, int64_t count);
 
+  // Words beyond the vocabulary that this text has; their ids may be fed and are predicted by the cache alone.
+  AddedWords& added() { return added_; }
+  const AddedWords& added() const { return added_; }
+
+  // Mix recollections of earlier texts into all predictions, with their words added to the session's; null ends it.
+  void recall(std::shared_ptr<const Recollections> recollections);
+  bool recalls() const { return recalled_ != nullptr; }
+  // Take a word out of the cache: what it voted for becomes <unk>, and an added word loses its name.
+  void drop_word(std::string_view word);
+
   float log_probability(int32_t id);
   void log_distribution(float* out);  // (vocabulary)
+  Influence influence(int32_t id, int64_t k);
   std::vector<Candidate> top_k(int64_t k);
   std::vector<Candidate> complete(std::string_view prefix, int64_t k);
   int32_t sample(double u, double temperature, int64_t top_k, double top_p);
 
-  // For saving and restoring: what was read and the last hidden state.
+  // For saving and restoring: the text's state and the last hidden state.
   const State& state() const { return state_; }
   State& state() { return state_; }
   States& hidden() { return hidden_; }
@@ -46,15 +66,18 @@ class Session {
  private:
   // The computed parts of the next word's distribution; a feed discards them.
   struct Prediction {
-    float log_sum = 0;                // of the first bin with its entries for the others
+    float log_sum = 0;                // of the first bin, including its entries for the others
     std::vector<float> tail_logits;   // (bins - 1)
-    std::vector<char> kept;           // whether a bin's logits are in `logits`
-    std::vector<float> bin_log_sums;  // of those; the first is unused
+    std::vector<char> kept;           // per bin: whether its logits are in `logits`
+    std::vector<float> bin_log_sums;  // log Σ exp of the kept bins; the first is unused
     Buffer<float> logits;             // (vocabulary)
-    std::vector<float> block_most;    // largest logit of each block of each bin
-    std::vector<int64_t> block_start; // where a bin's blocks begin in it
+    std::vector<float> block_most;    // the largest logit of each block of each bin
+    std::vector<int64_t> block_start; // where each bin's blocks begin in block_most
     bool voted = false;
     Votes votes;
+    NGrams::Context context;  // of the table of n-grams; its weights have the cache's 1 - λ in them
+    bool mixed = false;       // whether `extras` are there
+    Buffer<float> extras;     // (vocabulary) what table and cache add to the words' own probabilities
   };
 
   // In session.cpp.
@@ -63,15 +86,20 @@ class Session {
   void check_id(int32_t id) const;  // throws Failure for an id outside the vocabulary
   void need_bin(int64_t bin);       // computes a bin's logits unless they are kept
   float compute_bin(int64_t bin, float* logits, float* block_most);
-  void need_votes();  // counts the cache's votes unless that is done
-  // What is subtracted from a bin's logits to give log-probabilities; the bin's own sum is part of it.
+  void need_votes();   // counts the cache's votes and finds the table's context unless that is done
+  void need_extras();  // computes what table and cache add, in models with a table
+  // Return the number to subtract from a bin's logits to get log-probabilities; it includes the bin's own sum.
   float constant(int64_t bin, float bin_log_sum) const;
-  float value(int32_t id);  // log-probability of a word whose bin is kept
+  float value(int32_t id);  // the log-probability of a word whose bin's logits are kept
+  float added_value(int32_t id) const;  // log-probability of an added word, with the votes counted
   // In top_k.cpp.
+  void scan_mixed(int64_t bin, int64_t k, std::vector<Candidate>& best);
   void scan(int64_t bin, int64_t k, std::vector<Candidate>& best);
   bool may_hold_better(int64_t bin, float worst);
 
   const Model* model_;
+  AddedWords added_;
+  std::shared_ptr<const Recalled> recalled_;  // shared by the copies of a session
   State state_;
   Workspace workspace_;
   States hidden_;  // the last token's

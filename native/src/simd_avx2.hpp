@@ -5,23 +5,9 @@
 
 #include <cstdint>
 
-namespace {
+#include "spread_table.hpp"
 
-// For each mask of 8 bits the bytes that go to 8 places of 16 bits, in order; −128 makes a zero.
-struct SpreadTable {
-  int8_t places[256][16];
-  constexpr SpreadTable() : places() {
-    for (int mask = 0; mask < 256; ++mask) {
-      int8_t from = 0;
-      for (int i = 0; i < 8; ++i) {
-        const bool set = mask >> i & 1;
-        places[mask][2 * i] = set ? from++ : int8_t(-128);
-        places[mask][2 * i + 1] = set ? from++ : int8_t(-128);
-      }
-    }
-  }
-};
-constexpr SpreadTable kSpread;
+namespace {
 
 struct Avx2 {
   struct I { __m256i a, b; };
@@ -30,7 +16,7 @@ struct Avx2 {
   using P = I;
   using B = __m256i;
 
-  static constexpr int kIntTokens = 4;    // 8 sums of 16 registers; the rest are weights and inputs
+  static constexpr int kIntTokens = 4;    // 8 sums in 16 registers; the others hold weights and inputs
   static constexpr int kFloatTokens = 6;  // 12 sums
   static constexpr int kOneTokenPanels = 4;
 
@@ -60,7 +46,7 @@ struct Avx2 {
     return {_mm256_add_epi32(acc.a, _mm256_madd_epi16(w.a, x)),
             _mm256_add_epi32(acc.b, _mm256_madd_epi16(w.b, x))};
   }
-  // Weights of 9 bits (nines.hpp): the last bits of eight pairs, the next pair's on top of each byte.
+  // 9-bit weights (nines.hpp): the lowest bits of eight pairs, those of the next pair on top of each byte.
   using Bits = __m256i;
   static Bits load_bits(const uint8_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
   static Bits next_bits(Bits b) { return _mm256_add_epi8(b, b); }
@@ -87,7 +73,7 @@ struct Avx2 {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), x.a);
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + 8), x.b);
   }
-  static void store_narrow(int16_t* p, I x) {  // the values fit 16 bits
+  static void store_narrow(int16_t* p, I x) {  // the values fit in 16 bits
     const __m256i mixed = _mm256_packs_epi32(x.a, x.b);
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permute4x64_epi64(mixed, 0xD8));
   }

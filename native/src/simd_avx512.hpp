@@ -9,7 +9,7 @@
 
 namespace {
 
-// AVX2's registers with VNNI: a product and its sum are one instruction.
+// AVX2's registers with VNNI: multiplying and adding is one instruction.
 struct Avx2Vnni : Avx2 {
   static I madd(I acc, P w, B x) {
     return {_mm256_dpwssd_epi32(acc.a, w.a, x), _mm256_dpwssd_epi32(acc.b, w.b, x)};
@@ -17,7 +17,7 @@ struct Avx2Vnni : Avx2 {
 };
 
 struct Avx512 {
-  // Structs, so that overloads tell integers and pairs apart from other uses of the same register.
+  // Structs, so that overloads can distinguish integers and pairs from other uses of the same register.
   struct I { __m512i v; };
   struct F { __m512 v; };
   struct D { __m512d v; };

@@ -1,8 +1,8 @@
-// Vectors of a fixed number of lanes in plain C++: what every platform can run.
+// Vectors of a fixed number of lanes in plain C++, which runs on every platform.
 //
 // The kernels are written once (kernels_template.hpp) over types with these operations. A panel of a
-// matrix is 16 rows, so I (int32) and F (float) have 16 lanes; D (double) has 8. P holds 16 pairs of
-// 16-bit integers: of each row of a panel two neighbouring columns. B is one such pair for all lanes.
+// matrix has 16 rows, so I (int32) and F (float) have 16 lanes; D (double) has 8. P holds 16 pairs of
+// 16-bit integers: two neighbouring columns of each row of a panel. B is one such pair for all lanes.
 #pragma once
 
 #include <cmath>
@@ -44,7 +44,7 @@ struct Scalar {
       return acc.v[i] + (int32_t(w.v[2 * i]) * x.a + int32_t(w.v[2 * i + 1]) * x.b);
     });
   }
-  // Weights of 9 bits (nines.hpp): the last bits of eight pairs, the next pair's on top of each byte.
+  // 9-bit weights (nines.hpp): the lowest bits of eight pairs, those of the next pair on top of each byte.
   struct Bits { uint8_t v[32]; };
   static Bits load_bits(const uint8_t* p) { Bits r; std::memcpy(r.v, p, sizeof r.v); return r; }
   static Bits next_bits(Bits b) { return bits_of_pair(b, 1); }
@@ -77,7 +77,7 @@ struct Scalar {
   static F as_float(I a) { F r; std::memcpy(r.v, a.v, sizeof r.v); return r; }
   static I as_int(F a) { I r; std::memcpy(r.v, a.v, sizeof r.v); return r; }
   static F to_float(I a) { return each<F>([&](int i) { return float(a.v[i]); }); }
-  // x where the integers agree, else 0.
+  // x where the integers are equal, else 0.
   static F keep_equal(I a, I b, F x) { return each<F>([&](int i) { return a.v[i] == b.v[i] ? x.v[i] : 0.0f; }); }
 
   // 16 floats.
@@ -89,10 +89,10 @@ struct Scalar {
   static F sub(F a, F b) { return each<F>([&](int i) { return a.v[i] - b.v[i]; }); }
   static F mul(F a, F b) { return each<F>([&](int i) { return a.v[i] * b.v[i]; }); }
   static F fma(F a, F b, F c) { return each<F>([&](int i) { return a.v[i] * b.v[i] + c.v[i]; }); }
-  // The second one where a comparison with NaN fails, as the instructions of x86 have it.
+  // If one is NaN, the second one, as the instructions of x86 do.
   static F max(F a, F b) { return each<F>([&](int i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; }); }
   static F min(F a, F b) { return each<F>([&](int i) { return a.v[i] < b.v[i] ? a.v[i] : b.v[i]; }); }
-  // To the nearest integer, ties to even; what no int32 can hold becomes the smallest one.
+  // Round to the nearest integer, ties to even; values outside int32 become the smallest int32.
   static I round(F a) {
     return each<I>([&](int i) {
       const float r = std::nearbyintf(a.v[i]);

@@ -1,4 +1,4 @@
-// The words' logits and log Σ exp over them, bin by bin.
+// Logits of words, and log Σ exp over them, bin by bin.
 #pragma once
 
 #include <cmath>
@@ -11,9 +11,9 @@ namespace micronet {
 
 constexpr int64_t kWordBlock = Product::kBlock * kLanes;  // words whose logits are computed at once
 
-// log Σ exp(x) over numbers that come in pieces: `shift` is the largest of some of them.
+// log Σ exp(x) over numbers that come in pieces. `shift` is the largest of some of them.
 struct LogSum {
-  static constexpr float kFar = 30;  // a number may exceed the shift by so much
+  static constexpr float kFar = 30;  // how far a number may exceed the shift
 
   float shift = -std::numeric_limits<float>::infinity();
   double sum = 0;
@@ -26,8 +26,8 @@ struct LogSum {
     }
     sum += double(kernels.exp_sum(x, n, shift));
   }
-  // The next rows of a product for one token, written to `out`; gives the largest. Where that is not far
-  // above the shift, the sum is already there when they are written.
+  // Write the next rows of a product for one token to `out`; return the largest. If it is not far above the
+  // shift, the sum is computed in the same pass.
   float add(const Kernels& kernels, const Product& product, int64_t panel, int64_t rows, const float* bias,
             float* out) {
     float largest = 0;
@@ -39,17 +39,17 @@ struct LogSum {
   float value() const { return float(double(shift) + std::log(sum)); }
 };
 
-// The states that a bin's table is multiplied with: the hidden ones, or projected into `room`.
+// Return the states to multiply a bin's table with: the hidden states, or their projection, written to `room`.
 Batch bin_input(const Model& model, const Bin& bin, const Batch& hidden, States& room, Scratch& scratch);
 
-// Calls visit(first row, rows) for blocks of at most kWordBlock rows of a table.
+// Call visit(first row, rows) for blocks of at most kWordBlock rows of a table.
 template <class Visit>
 void each_word_block(const Matrix& table, Visit visit) {
   for (int64_t row = 0; row < table.rows; row += kWordBlock)
     visit(row, table.rows - row < kWordBlock ? table.rows - row : kWordBlock);
 }
 
-// Refuses a sum that is not finite: some weight is beyond what floats can hold.
+// Throw Failure if a sum is not finite: the weights lead to numbers beyond the range of floats.
 void check_finite(float log_sum);
 
 }  // namespace micronet

@@ -18,6 +18,10 @@ class Failure : public std::exception {
   mn_error error_;
 };
 
+#if defined(__wasm__)
+mn_error& last_failure();  // what `fail` threw last (api_guard.hpp)
+#endif
+
 // Throws a Failure with a formatted message.
 [[noreturn, gnu::format(printf, 2, 3)]] void fail(mn_status status, const char* format, ...);
 

@@ -1,17 +1,51 @@
-// Several threads that do the same work on different tokens or texts.
+// Threads that do the same work on different tokens or texts.
 #pragma once
 
+#if !defined(__wasm__)
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <thread>
 #include <vector>
+#endif
 
 namespace micronet {
+
+#if defined(__wasm__)
+
+// WebAssembly has one thread: nobody waits, and errors go their way.
+class Barrier {
+ public:
+  explicit Barrier(int) {}
+  void set_threads(int) {}
+  void wait() {}
+  void give_up() {}
+};
+
+class Once {
+ public:
+  template <class Make>
+  void operator()(Make make) {
+    if (!made_) make();
+    made_ = true;
+  }
+
+ private:
+  bool made_ = false;
+};
+
+template <class Begin, class Work, class Broken>
+void run_on_threads(int, Begin begin, Work work, Broken) {
+  begin(1);
+  work(0);
+}
+
+#else
 
 // A barrier: all threads wait until all have arrived, or until one fails.
 class Barrier {
  public:
-  struct Broken {};  // what `wait` throws in the others then
+  struct Broken {};  // thrown by `wait` in the other threads if one fails
 
   explicit Barrier(int threads) : threads_(threads) {}
   void set_threads(int threads) { threads_ = threads; }  // before anyone waits
@@ -43,10 +77,31 @@ class Barrier {
   bool broken_ = false;
 };
 
-// Runs work(0) … work(threads - 1), which must not throw; work(0) in this thread. Where the system
-// gives fewer threads, begin(number of threads), which must not throw either, is told before any of it runs.
-template <class Begin, class Work>
-void run_on_threads(int wanted, Begin begin, Work work) {
+// Makes something once, whichever thread asks first; again after an error.
+class Once {
+ public:
+  template <class Make>
+  void operator()(Make make) { std::call_once(flag_, make); }
+
+ private:
+  std::once_flag flag_;
+};
+
+// Runs work(0) … work(threads - 1), work(0) in this thread. Where the system gives fewer threads, begin(number of
+// threads), which must not throw, is told before any of it runs. Where one throws, broken() is called, and what it
+// threw is thrown again when all have ended.
+template <class Begin, class Work, class Broken>
+void run_on_threads(int wanted, Begin begin, Work work, Broken broken) {
+  std::vector<std::exception_ptr> errors(size_t(wanted), nullptr);
+  auto guarded = [&](int thread) noexcept {
+    try {
+      work(thread);
+    } catch (const Barrier::Broken&) {
+    } catch (...) {
+      errors[size_t(thread)] = std::current_exception();
+      broken();
+    }
+  };
   std::mutex mutex;
   std::condition_variable started;
   bool go = false;
@@ -59,7 +114,7 @@ void run_on_threads(int wanted, Begin begin, Work work) {
           std::unique_lock<std::mutex> lock(mutex);
           started.wait(lock, [&] { return go; });
         }
-        work(i);
+        guarded(i);
       });
     } catch (...) {
       break;
@@ -71,8 +126,12 @@ void run_on_threads(int wanted, Begin begin, Work work) {
     go = true;
   }
   started.notify_all();
-  work(0);
+  guarded(0);
   for (std::thread& other : others) other.join();
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
 }
+
+#endif
 
 }  // namespace micronet

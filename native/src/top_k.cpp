@@ -1,23 +1,24 @@
-// The likeliest words, exactly, without the bins that cannot hold one of them.
+// The k likeliest words, exact, without computing bins that cannot contain one of them.
 //
-// A word of a tail bin has at most its bin's probability, and within the bin a share that can be
-// bounded too (bin_bound.hpp); what the cache adds is known. So a bin is computed only if that bound
-// reaches the k-th best word that was found so far.
+// A word of a tail has at most its bin's probability, and its probability within the bin has a bound too
+// (bin_bound.hpp); the cache's votes and what a table of n-grams adds are known. So a bin is computed only if
+// its bound reaches the k-th best word found so far.
 #include <algorithm>
 #include <cmath>
 
 #include "session.hpp"
+#include "sorting.hpp"
 #include "status.hpp"
 
 namespace micronet {
 
 namespace {
 
-// Bounds are compared with a margin for rounding.
+// The margin for rounding when bounds are compared.
 constexpr float kMargin = 1e-3f;
 constexpr float kLogTwo = 0.6931472f;
 
-// `best` is a heap with the worst of at most k candidates on top.
+// Offer a candidate to `best`, a heap of at most k candidates with the worst on top.
 void offer(std::vector<Candidate>& best, size_t k, Candidate candidate) {
   if (best.size() < k) {
     best.push_back(candidate);
@@ -31,14 +32,43 @@ void offer(std::vector<Candidate>& best, size_t k, Candidate candidate) {
 
 }  // namespace
 
-// Offers all words of a bin that is kept.
+// Offer all words of a bin whose logits are kept, where a table of n-grams adds to every word.
+void Session::scan_mixed(int64_t number, int64_t k, std::vector<Candidate>& best) {
+  const Bin& bin = model_->bins[size_t(number)];
+  const auto room = size_t(k);
+  const float amount = constant(number, next_.bin_log_sums[size_t(number)]);
+  const float* logits = next_.logits.data() + bin.first;
+  const float* extras = next_.extras.data() + bin.first;
+  // The sum of two probabilities is at most twice the larger one: most words need no logarithm.
+  const float all = std::numeric_limits<float>::infinity();
+  float worst = -all, half = -all, half_share = -all;
+  for (int64_t row = 0; row < bin.table.rows; row += kWordBlock) {
+    const int64_t end = std::min(bin.table.rows, row + kWordBlock);
+    const float most = next_.block_most[size_t(next_.block_start[size_t(number)] + row / kWordBlock)] - amount;
+    if (most < half && model_->kernels.largest(extras + row, end - row) < half_share) continue;
+    for (int64_t r = row; r < end; ++r) {
+      float x = logits[r] - amount;
+      if (best.size() == room && best.front().log_probability != worst) {
+        worst = best.front().log_probability;
+        half = worst - kLogTwo - kMargin;
+        half_share = std::exp(half);
+      }
+      if (x < half && extras[r] < half_share) continue;
+      model_->kernels.add_votes(&x, extras + r, 1);
+      offer(best, room, {x, int32_t(bin.first + r)});
+    }
+  }
+}
+
+// Offer all words of a bin whose logits are kept.
 void Session::scan(int64_t number, int64_t k, std::vector<Candidate>& best) {
+  if (model_->ngrams.used()) return scan_mixed(number, k, best);
   const Bin& bin = model_->bins[size_t(number)];
   const auto room = size_t(k);
   const float amount = constant(number, next_.bin_log_sums[size_t(number)]);
   float* logits = next_.logits.data();
-  // Words with votes are offered with them, and are passed over when their bin is searched. The sum of
-  // two probabilities is at most twice the larger one: most words need no logarithm.
+  // A word with votes is offered with its votes, and skipped when its bin is searched. The sum of two
+  // probabilities is at most twice the larger one, so most words need no logarithm.
   std::vector<std::pair<int32_t, float>> voted;
   const std::vector<int32_t>& words = next_.votes.words();
   float worst = std::numeric_limits<float>::quiet_NaN(), half = 0, half_share = 0;  // of the k best so far
@@ -80,9 +110,13 @@ bool Session::may_hold_better(int64_t bin, float worst) {
                                                              projected_, workspace_.scratch));
   float votes = 0;
   const Bin& words = model_->bins[size_t(bin)];
-  for (size_t i = 0; i < next_.votes.words().size(); ++i) {
-    const int32_t word = next_.votes.words()[i];
-    if (word >= words.first && word < words.last) votes = std::max(votes, next_.votes.shares()[i]);
+  if (model_->ngrams.used()) {
+    votes = model_->kernels.largest(next_.extras.data() + words.first, words.table.rows);
+  } else {
+    for (size_t i = 0; i < next_.votes.words().size(); ++i) {
+      const int32_t word = next_.votes.words()[i];
+      if (word >= words.first && word < words.last) votes = std::max(votes, next_.votes.shares()[i]);
+    }
   }
   return std::log(std::exp(likeliest) + double(votes)) + double(kMargin) >= double(worst);
 }
@@ -93,12 +127,13 @@ std::vector<Candidate> Session::top_k(int64_t k) {
     fail(MN_ERROR_ARGUMENT, "k must be from 1 to %lld, got %lld",
          static_cast<long long>(model_->config.vocabulary()), static_cast<long long>(k));
   need_votes();
+  if (model_->ngrams.used()) need_extras();
   need_bin(0);
   std::vector<Candidate> best;
   scan(0, k, best);
-  std::vector<int64_t> tails;  // the likeliest first: it may make the others unnecessary
+  std::vector<int64_t> tails;  // the likeliest first, because it may make the others unnecessary
   for (int64_t i = 1; i < model_->config.bins(); ++i) tails.push_back(i);
-  std::sort(tails.begin(), tails.end(), [&](int64_t a, int64_t b) {
+  sort_all(tails.begin(), tails.end(), [&](int64_t a, int64_t b) {
     const float x = next_.tail_logits[size_t(a - 1)], y = next_.tail_logits[size_t(b - 1)];
     return x != y ? x > y : a < b;
   });
@@ -106,6 +141,15 @@ std::vector<Candidate> Session::top_k(int64_t k) {
     if (int64_t(best.size()) == k && !may_hold_better(bin, best.front().log_probability)) continue;
     need_bin(bin);
     scan(bin, k, best);
+  }
+  // What an added word needs to be among the best; they only get better.
+  const float enough = int64_t(best.size()) == k ? std::exp(best.front().log_probability - kMargin) : 0.0f;
+  const std::vector<int32_t>& words = next_.votes.words();
+  for (size_t i = 0; i < words.size(); ++i) {
+    const float share = next_.votes.shares()[i];
+    if (words[i] < model_->config.vocabulary()) continue;
+    if (int64_t(best.size()) == k && share < enough) continue;  // most need no logarithm
+    offer(best, size_t(k), {std::log(share), words[i]});
   }
   std::sort_heap(best.begin(), best.end());
   return best;
@@ -118,11 +162,16 @@ std::vector<Candidate> Session::complete(std::string_view prefix, int64_t k) {
          static_cast<long long>(model_->config.vocabulary()), static_cast<long long>(k));
   need_votes();
   std::vector<Candidate> best;
-  for (int32_t id = 0; id < model_->vocabulary.size(); ++id) {
-    const std::string_view word = model_->vocabulary.word(id);
-    if (word.size() < prefix.size() || word.compare(0, prefix.size(), prefix) != 0) continue;
+  const auto range = model_->vocabulary.beginning_with(prefix);
+  for (const int32_t* place = range.first; place != range.second; ++place) {
+    const int32_t id = *place;
     need_bin(model_->bin_of(id));
     offer(best, size_t(k), {value(id), id});
+  }
+  for (size_t i = 0; i < next_.votes.words().size(); ++i) {
+    const int32_t id = next_.votes.words()[i];
+    if (id < model_->config.vocabulary() || added_.word(id).compare(0, prefix.size(), prefix) != 0) continue;
+    offer(best, size_t(k), {std::log(next_.votes.shares()[i]), id});
   }
   std::sort_heap(best.begin(), best.end());
   return best;

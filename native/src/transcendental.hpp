@@ -5,7 +5,7 @@
 
 namespace {
 
-// exp(x) for x ≤ 0 in float, within 2 units of the last place; below −87.3 the smallest normal
+// exp(x) for x ≤ 0 in float, within 2 units in the last place; below −87.3 the smallest normal
 // number. NaN stays NaN. Coefficients: Cephes, expf.
 template <class S>
 inline typename S::F exponential_f(typename S::F x) {
@@ -25,9 +25,9 @@ inline typename S::F exponential_f(typename S::F x) {
   return S::mul(p, power);
 }
 
-// The same for x up to 70, for sums of thousands of terms: 2^(x / ln 2) with the power of two added to the
+// exp(x) for x up to 70, for sums of thousands of terms: 2^(x / ln 2) with the power of two added to the
 // exponent's bits. The polynomial is the best of degree 5 on [-½, ½], within 2.4e-7 in fp32; scaling x
-// adds 6e-8 |x|, so terms that count are good to 1e-6 and the smallest to 6e-6.
+// adds 6e-8 |x|. So the error is 1e-6 for the terms that matter in a sum and 6e-6 for the smallest.
 template <class S>
 inline typename S::F rough_exponential_f(typename S::F x) {
   x = S::max(S::set_f(-87.0f), x);  // in this order NaN comes through
@@ -44,8 +44,8 @@ inline typename S::F rough_exponential_f(typename S::F x) {
   return S::as_float(S::add(S::as_int(p), S::template shift_left<23>(S::as_int(shifted))));
 }
 
-// exp(x) for x ≤ 0 in double, within 1e-15 of its value; below −708 about 1e-307, which is nothing
-// beside the largest term, 1. Taylor's series of degree 12 on |r| ≤ ln 2 / 2.
+// exp(x) for x ≤ 0 in double, within 1e-15 of its value; below −708 about 1e-307, which is negligible
+// beside the largest term, 1. Taylor series of degree 12 on |r| ≤ ln 2 / 2.
 template <class S>
 inline typename S::D exponential_d(typename S::D x) {
   x = S::max(S::set_d(-708.0), x);
@@ -70,8 +70,8 @@ inline typename S::D exponential_d(typename S::D x) {
   return S::mul(p, S::power_of_two(shifted));
 }
 
-// log(x) for x > 0 in float, within 2 units of the last place; what is below the smallest normal
-// number, 0 too, is taken for it. Coefficients: Cephes, logf.
+// log(x) for x > 0 in float, within 2 units in the last place; values below the smallest normal
+// number, 0 included, count as that number. Coefficients: Cephes, logf.
 template <class S>
 inline typename S::F logarithm_f(typename S::F x) {
   x = S::max(S::set_f(1.17549435e-38f), x);

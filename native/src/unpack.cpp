@@ -94,7 +94,7 @@ Buffer<float> Unpacker::dense(const std::string& name, int64_t rows, int64_t col
     each_float_piece(kernels_, tensor, copy, either_form);
     return values;
   }
-  const int64_t per_scale = tensor.scale_count() == 1 ? tensor.elements : columns ? columns : 1;  // elements
+  const int64_t per_scale = tensor.scale_count() == 1 ? tensor.elements : columns ? columns : 1;  // elements per scale
   each_integer_piece(kernels_, tensor, [&](int64_t at, const int16_t* v, int64_t n) {
     for (int64_t i = 0; i < n; ++i)
       values[at + i] = float(v[i]) * read_at<float>(tensor.scales.data + 4 * ((at + i) / per_scale));
@@ -115,6 +115,20 @@ float Unpacker::number(const std::string& name) {
   const auto value = read_at<float>(container_.take(name, true, {1}).data);
   if (!std::isfinite(value)) damaged(name, "a value that is not finite");
   return value;
+}
+
+Buffer<float> Unpacker::floats(const std::string& name, int64_t count) {
+  const Bytes bytes = container_.take(name, true, {count});
+  Buffer<float> values(count);
+  std::memcpy(values.data(), bytes.data, bytes.size);
+  return values;
+}
+
+Bytes Unpacker::bits(const std::string& name, int64_t count, int bits) {
+  const Bytes bytes = container_.take(name, false, {(count * bits + 7) / 8});
+  const int64_t loose = count * bits % 8;
+  if (loose && bytes.data[bytes.size - 1] >> loose) damaged(name, "bits set after its last element");
+  return bytes;
 }
 
 Quantizer Unpacker::quantizer(const std::string& place, int64_t number, int64_t count) {

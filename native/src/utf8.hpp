@@ -1,11 +1,11 @@
-// Whether bytes are UTF-8.
+// Validation of UTF-8.
 #pragma once
 
 #include "bytes.hpp"
 
 namespace micronet {
 
-// Strict: no overlong forms, no surrogates, nothing above U+10FFFF.
+// Return whether bytes are strict UTF-8: no overlong forms, no surrogates, nothing above U+10FFFF.
 bool is_utf8(Bytes text);
 
 }  // namespace micronet

@@ -1,5 +1,8 @@
 #include "vocabulary.hpp"
 
+#include <algorithm>
+
+#include "sorting.hpp"
 #include "status.hpp"
 #include "utf8.hpp"
 
@@ -52,13 +55,13 @@ Vocabulary::Vocabulary(Bytes text, int64_t count) : text_(text), count_(int32_t(
   }
   if (at != text.size)
     fail(MN_ERROR_FORMAT, "the vocabulary has more than its %d words; pack the model again", count_);
-  index();
+  if (!index()) give_up_table();
 }
 
-void Vocabulary::index() {
-  // Words that were made to collide would need quadratic time: ordinary ones need about two probes.
+bool Vocabulary::index() {
+  // Limit the probes: ordinary words need about two, but words made to collide would need quadratic time.
   int64_t probes = 64 * int64_t(count_) + 4096;
-  constexpr int32_t kGroup = 32;  // the slots of a group are fetched before the first is looked at
+  constexpr int32_t kGroup = 32;  // words per group; all slots of a group are prefetched before the first is read
   uint64_t hashes[kGroup];
   for (int32_t from = 0; from < count_; from += kGroup) {
     const int32_t count = count_ - from < kGroup ? count_ - from : kGroup;
@@ -69,14 +72,34 @@ void Vocabulary::index() {
     for (int32_t i = 0; i < count; ++i) {
       const int32_t id = from + i;
       const uint64_t slot = slot_of(word(id), hashes[i], probes);
-      if (probes < 0)
-        fail(MN_ERROR_FORMAT, "the vocabulary's words have too many hash collisions; it is damaged");
+      if (probes < 0) return false;
       if (table_[int64_t(slot)])
         fail(MN_ERROR_FORMAT, "words %d and %d of the vocabulary are the same; pack the model again",
              int(uint32_t(table_[int64_t(slot)])) - 1, id);
       table_[int64_t(slot)] = (hashes[i] >> 32 << 32) | uint32_t(id + 1);
     }
   }
+  return true;
+}
+
+// Words that were made to collide are found by halving a sorted list: slower, but never slow.
+void Vocabulary::give_up_table() {
+  table_ = Buffer<uint64_t>();
+  const std::vector<int32_t>& ids = sorted();
+  for (size_t i = 1; i < ids.size(); ++i)
+    if (word(ids[i - 1]) == word(ids[i]))
+      fail(MN_ERROR_FORMAT, "words %d and %d of the vocabulary are the same; pack the model again",
+           std::min(ids[i - 1], ids[i]), std::max(ids[i - 1], ids[i]));
+}
+
+const std::vector<int32_t>& Vocabulary::sorted() const {
+  sorted_->made([this] {
+    std::vector<int32_t> ids(static_cast<size_t>(count_));
+    for (int32_t id = 0; id < count_; ++id) ids[size_t(id)] = id;
+    sort_all(ids.begin(), ids.end(), [this](int32_t a, int32_t b) { return word(a) < word(b); });
+    sorted_->ids = std::move(ids);
+  });
+  return sorted_->ids;
 }
 
 uint64_t Vocabulary::slot_of(std::string_view wanted, uint64_t hash, int64_t& probes) const {
@@ -89,8 +112,24 @@ uint64_t Vocabulary::slot_of(std::string_view wanted, uint64_t hash, int64_t& pr
   return slot;
 }
 
+std::pair<const int32_t*, const int32_t*> Vocabulary::beginning_with(std::string_view prefix) const {
+  const std::vector<int32_t>& ids = sorted();
+  const auto first = std::lower_bound(ids.begin(), ids.end(), prefix,
+                                      [this](int32_t id, std::string_view wanted) { return word(id) < wanted; });
+  const auto last = std::upper_bound(first, ids.end(), prefix, [this](std::string_view wanted, int32_t id) {
+    return wanted < word(id).substr(0, wanted.size());
+  });
+  return {ids.data() + (first - ids.begin()), ids.data() + (last - ids.begin())};
+}
+
 int32_t Vocabulary::find(std::string_view wanted) const {
   if (!count_) return -1;
+  if (!table_.size()) {
+    const std::vector<int32_t>& ids = sorted();
+    const auto at = std::lower_bound(ids.begin(), ids.end(), wanted,
+                                     [this](int32_t id, std::string_view w) { return word(id) < w; });
+    return at != ids.end() && word(*at) == wanted ? *at : -1;
+  }
   int64_t probes = int64_t(mask_) + 1;
   return int32_t(uint32_t(table_[int64_t(slot_of(wanted, hash_word(wanted), probes))])) - 1;
 }

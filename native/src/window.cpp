@@ -9,7 +9,7 @@ namespace micronet {
 
 namespace {
 
-// Where element d of a head's key at a place is, with places in rows of this stride.
+// Return the index of element d of a head's key at a place, with places in rows of this stride.
 int64_t pair_place(int64_t head, int64_t pairs, int64_t stride, int64_t d, int64_t place) {
   return ((head * pairs + d / 2) * stride + place) * 2 + d % 2;
 }
@@ -23,8 +23,10 @@ int64_t Window::kept() const { return std::min(end_, model_->config.context - 1)
 
 int64_t Window::bytes(int64_t places) const {
   const Config& c = model_->config;
-  const __int128 all = __int128(c.layers) * c.heads * (padded(c.key_width) + value_width_) * (places + 2 * kLanes) * 4;
-  return all > (__int128(1) << 62) ? int64_t{1} << 62 : int64_t(all);
+  int64_t all = 4;
+  for (int64_t size : {c.layers, c.heads, padded(c.key_width) + value_width_, places + 2 * kLanes})
+    all = product_up_to(all, size, int64_t{1} << 62);
+  return all;
 }
 
 LayerWindow Window::allocate(int64_t layer, int64_t places) const {
@@ -39,7 +41,7 @@ LayerWindow Window::allocate(int64_t layer, int64_t places) const {
   return window;
 }
 
-// Moves places first … first + count - 1 to 0 …; `first` is even, because values stand in pairs.
+// Move places first … first + count - 1 to the front. `first` is even, because values are stored in pairs.
 void Window::copy(const LayerWindow& from, int64_t from_places, int64_t first, int64_t count,
                   LayerWindow& to, int64_t to_places) const {
   const Config& c = model_->config;
@@ -64,7 +66,7 @@ void Window::copy(const LayerWindow& from, int64_t from_places, int64_t first, i
 int64_t Window::reserve(int64_t count) {
   if (end_ + count <= places_) return end_;
   const int64_t first = (end_ - kept()) / 2 * 2, keep = end_ - first;
-  // Enough for two windows, so that moving costs little per token; less while the text is short.
+  // Enough for two windows, so that moving costs little per token, but less while the text is short.
   const int64_t enough = round_up(2 * model_->config.context + count + 2, 2);
   int64_t places = std::min(enough, std::max<int64_t>(2 * places_, 64));
   places = std::max(places_, round_up(std::max(places, keep + count), 2));

@@ -3,11 +3,11 @@
 namespace micronet {
 
 void WordIndex::reserve(int64_t rows) {
-  words_.reserve(2 * std::size_t(rows));  // also where there are rows enough: a copy has no spare room
+  words_.reserve(2 * std::size_t(rows));  // even if there are enough rows: a copy has no spare capacity
   unused_.reserve(2 * std::size_t(rows));
   if (std::size_t(rows) <= slot_of_row_.size()) return;
   std::size_t room = 64;
-  while (room < std::size_t(rows) * 4) room *= 2;  // at most two slots per row: half of it stays free
+  while (room < std::size_t(rows) * 4) room *= 2;  // at most two slots per row, so that half of the table stays free
   std::vector<int32_t> table(room, 0);
   slot_of_row_.resize(std::size_t(rows), -1);
   table_.swap(table);

@@ -1,4 +1,4 @@
-// A few lines instead of a test framework.
+// A minimal test framework.
 #pragma once
 
 #include <cstdio>
@@ -16,7 +16,7 @@ struct Test {
 std::vector<Test>& tests();
 int& failures();
 
-// Names of the kernel sets that run here, the slowest first; the test's line in the report names them too.
+// Return the names of the kernel sets that run here, the slowest first; the test's output line shows them too.
 const std::vector<const char*>& kernels();
 
 struct Register {

@@ -1,4 +1,4 @@
-// Runs all tests, or those whose names hold the argument.
+// Runs all tests, or those whose names contain the argument.
 #include <cstring>
 
 #include "check.hpp"

@@ -1,5 +1,5 @@
-// Microseconds of processor time a token, on one thread: microbenchmark MODEL [KERNELS [TOKENS [ROUNDS]]]
-// The lowest tenth of the times, so that a busy machine disturbs little.
+// Microseconds of processor time per token, on one thread: microbenchmark MODEL [KERNELS [TOKENS [ROUNDS]]]
+// Prints the lowest tenth of the times, so that a busy machine disturbs little.
 #include <time.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ void need(mn_status status, const mn_error& error) {
   std::exit(1);
 }
 
-// The time to read this many bytes once: what no engine can be faster than.
+// Return the time to read this many bytes once: a lower bound for every engine.
 double read_once(size_t bytes) {
   std::vector<uint64_t> memory(bytes / 8, 1);
   std::vector<double> times;
@@ -62,7 +62,7 @@ int main(int count, char** arguments) {
   const size_t tokens = count > 3 ? size_t(std::atoi(arguments[3])) : 3200;
   std::vector<int32_t> ids(tokens);
   uint32_t random = 1;
-  for (int32_t& id : ids) {  // the likelier, the smaller the id
+  for (int32_t& id : ids) {  // smaller ids are more frequent
     random = random * 1664525u + 1013904223u;
     const double u = double(random >> 8) / (1 << 24);
     id = int32_t(double(words) * u * u * u * u);

@@ -33,7 +33,7 @@ void append(std::vector<uint8_t>& bytes, T value) {
   bytes.insert(bytes.end(), from, from + sizeof value);
 }
 
-// The next float whose last `bits` mantissa bits are 0.
+// Return the next float whose last `bits` mantissa bits are 0.
 float scale_of(double range, int bits) {
   const auto value = float(range / double((1 << (bits - 1)) - 1));
   uint32_t image;
@@ -63,7 +63,7 @@ class Maker {
  public:
   explicit Maker(const Options& options) : o_(options), random_(options.seed) {}
 
-  // `pruned`: two of three elements are 0. A tensor is written in the shorter of its forms, as format.md asks.
+  // `pruned`: two of three elements are 0. A tensor is written in its shorter form, as format.md requires.
   void weight(const std::string& name, std::vector<int64_t> shape, int bits, bool pruned, double range) {
     int64_t n = 1;
     for (int64_t size : shape) n *= size;
@@ -113,6 +113,33 @@ class Maker {
     file_.tensors.push_back({"activations." + name, true, {count, 2}, bytes});
   }
 
+  void numbers(const std::string& name, const std::vector<uint32_t>& elements, int bits) {
+    BitWriter writer;
+    for (uint32_t element : elements) writer.put(element, bits);
+    file_.tensors.push_back({"ngrams." + name, false, {int64_t(writer.bytes.size())}, writer.bytes});
+  }
+
+  void ngrams() {
+    std::vector<uint8_t> share, values;
+    append(share, 0.25f);
+    for (float value : {1 / 4096.0f, 1 / 8.0f, 1 / 4.0f, 1 / 2.0f}) append(values, value);
+    file_.tensors.push_back({"ngrams.share", true, {1}, share});
+    file_.tensors.push_back({"ngrams.values", true, {4}, values});
+    int width = 0;
+    while ((o_.vocabulary - 1) >> width) ++width;
+    std::vector<uint32_t> codes(size_t(o_.vocabulary)), contexts(size_t(o_.vocabulary));
+    codes[0] = contexts[0] = contexts[2] = 1;
+    numbers("1.codes", codes, 2);
+    numbers("2.contexts", contexts, 1);
+    numbers("2.last", {0, 1, 1}, 1);
+    numbers("2.words", {1, 3, 0}, width);
+    numbers("2.codes", {3, 2, 1}, 2);
+    numbers("3.contexts", {1, 0, 0}, 1);
+    numbers("3.last", {1}, 1);
+    numbers("3.words", {2}, width);
+    numbers("3.codes", {3}, 2);
+  }
+
   File make() {
     std::vector<int64_t> bounds = {0};
     bounds.insert(bounds.end(), o_.cutoffs.begin(), o_.cutoffs.end());
@@ -160,11 +187,16 @@ class Maker {
         append(bytes, 0.25f);
         file_.tensors.push_back({name, true, {1}, bytes});
       }
+    if (o_.ngrams) ngrams();
     std::string words;
-    for (int64_t i = 0; i < o_.vocabulary; ++i) words += (i % 3 ? "w" : "é") + std::to_string(i) + "\n";
+    for (int64_t i = 0; i < o_.vocabulary; ++i) {
+      if (o_.unknown && i == 0) words += "<unk>\n";
+      else words += (i % 3 ? "w" : "é") + std::to_string(i) + "\n";
+    }
     file_.tensors.push_back({"vocabulary", false, {int64_t(words.size())}, {words.begin(), words.end()}});
     file_.metadata =
-        "{\"format\":1,\"model\":{\"vocabulary\":" + std::to_string(o_.vocabulary) + ",\"cutoffs\":" + list(o_.cutoffs) +
+        std::string(o_.ngrams ? "{\"format\":2,\"ngrams\":{\"order\":3,\"bits\":2,\"entries\":[3,1]}," : "{\"format\":1,") +
+        "\"model\":{\"vocabulary\":" + std::to_string(o_.vocabulary) + ",\"cutoffs\":" + list(o_.cutoffs) +
         ",\"embedding_widths\":" + list(o_.embedding_widths) + ",\"width\":" + std::to_string(o_.width) +
         ",\"layers\":" + std::to_string(o_.layers) + ",\"heads\":" + std::to_string(o_.heads) +
         ",\"key_width\":" + std::to_string(o_.key_width) + ",\"value_width\":" + std::to_string(o_.value_width) +

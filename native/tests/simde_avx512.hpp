@@ -1,6 +1,6 @@
-// AVX-512 by emulation, so that its kernels can be tested on a processor without it: the build puts this
-// file in front of kernels_avx512.cpp with -DMICRONET_SIMDE=ON. SIMDe (Debian: libsimde-dev) gives most
-// intrinsics of simd_avx512.hpp; what its version 0.7.4 lacks is written here, lane by lane or by halves.
+// AVX-512 by emulation, so that its kernels can be tested on a processor without it. With -DMICRONET_SIMDE=ON
+// the build includes this file before kernels_avx512.cpp. SIMDe (Debian: libsimde-dev) has most intrinsics of
+// simd_avx512.hpp; those that its version 0.7.4 lacks are written here, lane by lane or by halves.
 #pragma once
 
 #define SIMDE_ENABLE_NATIVE_ALIASES
@@ -39,7 +39,7 @@ inline __m512i srai_epi32(__m512i x, int by) {
   const auto h = bits<Halves>(x);
   return bits<__m512i>(Halves{_mm256_srai_epi32(h.low, by), _mm256_srai_epi32(h.high, by)});
 }
-inline __m256i cvtepi32_epi16(__m512i x) {  // the lower 16 bits of each, nothing is clamped
+inline __m256i cvtepi32_epi16(__m512i x) {  // the lower 16 bits of each, without clamping
   int32_t from[16];
   int16_t to[16];
   std::memcpy(from, &x, sizeof from);
@@ -89,7 +89,7 @@ inline double reduce_max_pd(__m512d x) {
 
 }  // namespace simde_missing
 
-// The compiler has functions or macros of these names, which need the instructions: take ours instead.
+// Replace the compiler's functions or macros of these names, which need the instructions.
 #undef _mm512_srai_epi32
 #undef _mm512_cvtepi32_epi16
 #undef _mm512_cvtepi32_ps

@@ -1,4 +1,4 @@
-// Sessions and scores through the C API: that all ways to the same number agree.
+// Sessions and scores through the C API: all ways to compute the same number must agree.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -49,7 +49,7 @@ std::vector<packed::Options> kinds() {
       if (kind == 2) o.cutoffs = {}, o.embedding_widths = {5};
       all.push_back(o);
     }
-  // Rows of more than a group of 9 bits, bins of several blocks of words, more heads than are taken at once.
+  // Rows wider than a group of 9-bit weights, bins of several blocks of words, more heads than are computed at once.
   for (int bits : {8, 9}) {
     packed::Options o;
     o.vocabulary = 2600;
@@ -61,11 +61,18 @@ std::vector<packed::Options> kinds() {
     o.cache = 20;
     o.bits = o.activation_bits = bits;
     all.push_back(o);
+    o.ngrams = true;
+    all.push_back(o);
   }
+  packed::Options floats;
+  floats.bits = 32;
+  floats.activation_bits = floats.cache = 0;
+  floats.ngrams = true;
+  all.push_back(floats);
   return all;
 }
 
-// Calls `body` with a model of each kind, opened with each set of kernels that runs here.
+// Call `body` with a model of each kind, opened with each kernel set that runs here.
 template <class Body>
 void each_kind(Body body) {
   for (const packed::Options& options : kinds()) {
@@ -171,7 +178,7 @@ TEST(all_kernels_agree) {
       for (int32_t id : ids) CHECK(mn_session_feed(session.get(), id, nullptr) == MN_OK);
       const auto same = distribution(session, words);
       for (size_t i = 0; i < all.size(); ++i) CHECK(std::fabs(all[i] - same[i]) < 1e-5);
-      // Up to the last quantizer all is rounded once (docs/arithmetic.md): what a session keeps is the same.
+      // Up to the last quantizer everything is rounded once (docs/arithmetic.md), so a session's state is the same.
       if (options.activation_bits) CHECK(saved(session) == state);
     }
   }
@@ -212,7 +219,7 @@ TEST(top_k_is_the_sorted_distribution) {
   });
 }
 
-TEST(forks_and_saved_sessions_go_on_alike) {
+TEST(forks_and_saved_sessions_continue_alike) {
   each_kind([](const Model& model) {
     const int32_t words = mn_model_vocabulary_size(model.get());
     const auto ids = text(60, words);
@@ -253,7 +260,7 @@ static void check_saved(const Model& model) {
     std::vector<uint8_t> spoiled = whole;
     spoiled[i] ^= uint8_t(1 << i % 8);
     CHECK(mn_session_restore(model.get(), spoiled.data(), size, &restored, nullptr) == MN_ERROR_FORMAT);
-    // With the right hash it may be refused or not, but it must not do harm.
+    // With the right hash it may be accepted or refused, but nothing may crash.
     const uint64_t hash = micronet::hash_bytes({spoiled.data(), size - 8});
     std::memcpy(spoiled.data() + size - 8, &hash, 8);
     if (mn_session_restore(model.get(), spoiled.data(), size, &restored, nullptr) == MN_OK) {

@@ -1,4 +1,4 @@
-// Files that are cut off, spoiled or lie: an error or a model, never harm (run under sanitizers).
+// Truncated, damaged and lying files: an error or a working model, never undefined behaviour (run under sanitizers).
 #include <cmath>
 #include <memory>
 
@@ -10,7 +10,7 @@
 namespace {
 
 mn_status open_and_use(const std::vector<uint8_t>& bytes, mn_error* error = nullptr) {
-  // Exactly as large as the file: reads past the end are seen.
+  // Exactly as large as the file, so that AddressSanitizer detects reads past the end.
   const std::unique_ptr<uint8_t[]> copy(new uint8_t[bytes.size()]);
   if (!bytes.empty()) std::memcpy(copy.get(), bytes.data(), bytes.size());
   mn_status status = MN_OK;
@@ -18,7 +18,7 @@ mn_status open_and_use(const std::vector<uint8_t>& bytes, mn_error* error = null
     mn_model* model = nullptr;
     status = mn_model_open_bytes(copy.get(), bytes.size(), kernels, &model, error);
     CHECK((status == MN_OK) == (model != nullptr));
-    if (!model) break;  // kernels have no part in what is refused
+    if (!model) break;  // all kernel sets refuse the same files
     use_model(model);
     mn_model_close(model);
   }
@@ -51,6 +51,7 @@ TEST(truncations_at_every_length_are_refused) {
   for (int bits : {9, 32}) {
     tiny.bits = bits;
     tiny.activation_bits = bits == 9 ? 9 : 0;
+    tiny.ngrams = bits == 9;
     const auto whole = packed::make(tiny).bytes();
     CHECK(open_and_use(whole) == MN_OK);
     for (size_t cut = 0; cut < whole.size(); ++cut)
@@ -65,11 +66,14 @@ TEST(flipped_bits_do_no_harm) {
   packed::Options tiny;
   tiny.layers = 1;
   tiny.heads = 1;
-  const auto whole = packed::make(tiny).bytes();
-  for (size_t i = 0; i < whole.size(); ++i) {
-    auto spoiled = whole;
-    spoiled[i] ^= uint8_t(1 << (i * 5 + i / 8) % 8);
-    open_and_use(spoiled);
+  for (bool ngrams : {false, true}) {
+    tiny.ngrams = ngrams;
+    const auto whole = packed::make(tiny).bytes();
+    for (size_t i = 0; i < whole.size(); ++i) {
+      auto spoiled = whole;
+      spoiled[i] ^= uint8_t(1 << (i * 5 + i / 8) % 8);
+      open_and_use(spoiled);
+    }
   }
 }
 
@@ -144,7 +148,7 @@ TEST(lies_of_the_tensors_are_refused) {
     with([&](packed::File& f) { set_float(f.tensor("cache.lam"), 0, lam); }, "lam");
   with([&](packed::File& f) { f.tensor(table + ".mask").bytes[0] ^= 1; }, "a mask with another number of bits");
   with([&](packed::File& f) {
-    auto& mask = f.tensor("embedding.tables.2.mask").bytes;  // 10 elements: bits 10 to 15 are behind the end
+    auto& mask = f.tensor("embedding.tables.2.mask").bytes;  // 10 elements: bits 10 to 15 are past the end
     mask[1] |= 0x80;
   }, "bits behind the mask");
   with([&](packed::File& f) { f.tensor("embedding.tables.2.integers").bytes.back() |= 0x80; },  // 4 integers of 9 bits
@@ -189,7 +193,7 @@ TEST(lies_of_the_header_are_refused) {
 }
 
 TEST(small_files_cannot_ask_for_much_memory) {
-  // Zeros take a bit each, so a tiny file can describe large tensors; what it may claim is bounded.
+  // A zero takes one bit, so a tiny file can describe large tensors; there is a limit on what it may claim.
   packed::Options wide;
   wide.layers = 1;
   wide.ffn_width = 400000;  // two matrices of 2.4 million zeros: 300 kB of mask each, 38 MB as panels of floats
@@ -217,4 +221,17 @@ TEST(small_files_cannot_ask_for_much_memory) {
   CHECK(fed == MN_ERROR_MEMORY && std::strstr(error.message, "limit"));
   mn_session_free(session);
   mn_model_close(model);
+}
+
+// Each number alone is allowed; their product is more than any file can have, or than 64 bits can hold.
+TEST(heads_and_widths_whose_product_is_too_large_are_refused) {
+  for (const char* largest : {"2147483647", "1073741824"}) {
+    packed::File file = packed::make({});
+    for (const char* key : {"\"heads\":", "\"key_width\":"}) {
+      const size_t at = file.metadata.find(key);
+      CHECK(at != std::string::npos);
+      file.metadata.replace(at + std::strlen(key), 1, largest);
+    }
+    refused(file, "heads and widths");
+  }
 }

@@ -1,4 +1,4 @@
-// Every kernel against the plain formula, for all sets of instructions that this processor has.
+// Every kernel against the plain formula, for all kernel sets that run on this processor.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -51,7 +51,7 @@ Matrix random_matrix(std::mt19937& random, int64_t rows, int64_t columns, int bi
 
 }  // namespace
 
-// Also of sets that this processor cannot run. The table is made of pointers only, so it can be read as a row of them.
+// Also for sets that this processor cannot run. The table consists of pointers only, so it can be read as an array.
 TEST(no_entry_of_a_kernel_table_is_missing_or_there_twice) {
   static_assert(sizeof(Kernels) % sizeof(void*) == 0);
   for (const KernelSet& set : kernel_sets()) {
@@ -73,7 +73,7 @@ TEST(products_are_those_of_the_formula_on_every_way) {
         for (int64_t tokens : {1, 2, 3, 9, 13})
           for (int activation_bits : {0, 9, 16})
             for (bool exact : {false, true}) {
-              const int64_t rows = 165;  // 11 panels: some are read at once, some are left over
+              const int64_t rows = 165;  // 11 panels: some are read at once, some remain
               const Matrix m = random_matrix(random, rows, columns, bits, tokens % 2 == 0);
               States x;
               x.resize(tokens, columns);
@@ -120,15 +120,15 @@ TEST(integers_of_9_bits_have_their_places) {
     for (int64_t r = 0; r < 37; ++r)
       for (int64_t c = 0; c < columns; ++c) {
         shorts.set_integer(r, c, int16_t((r * 31 + c * 17) % 511 - 255));
-        nines.set_integer(r, c, shorts.integer(r, c));  // over what was there
+        nines.set_integer(r, c, shorts.integer(r, c));  // overwrites the old value
       }
     for (int64_t r = 0; r < 37; ++r)
       for (int64_t c = 0; c < columns; ++c) CHECK(nines.integer(r, c) == shorts.integer(r, c));
   }
 }
 
-// The sums of 9-bit weights are the largest there can be, and are gathered in pieces; for several tokens
-// panels are unpacked before, unless they are very wide.
+// Sums of the largest 9-bit weights, which are added up in pieces. For several tokens, panels are unpacked first,
+// unless they are very wide.
 TEST(sums_of_9_bits_do_not_overflow) {
   for (const Kernels* kernels : available())
     for (int64_t tokens : {1, 3, 7})
@@ -158,7 +158,7 @@ TEST(sums_of_9_bits_do_not_overflow) {
         }
 }
 
-// Values, the largest and Σ exp at once are those of three passes; also where a table has one scale per row.
+// Values, the largest value and Σ exp in one pass equal those of three passes, also with one scale per row.
 TEST(rows_and_their_sum_are_those_of_three_passes) {
   std::mt19937 random(9);
   std::normal_distribution<float> normal;
@@ -190,7 +190,7 @@ TEST(rows_and_their_sum_are_those_of_three_passes) {
         }
 }
 
-// Pieces whose numbers rise and fall by hundreds: the shift follows where it must.
+// Pieces whose numbers rise and fall by hundreds: the shift must follow.
 TEST(sums_over_pieces_follow_large_jumps) {
   Matrix m;
   m.rows = 64;
@@ -250,7 +250,7 @@ TEST(values_go_where_their_mask_has_bits) {
       const uint64_t mask = i == 0 ? 0 : i == 1 ? ~uint64_t{0} : random() & (i % 2 ? ~uint64_t{0} : random());
       int16_t values[72], out[65];
       for (int16_t& value : values) value = int16_t(random());
-      out[64] = 7;  // behind the end
+      out[64] = 7;  // past the end
       kernels->spread_i16(mask, values, out);
       const int16_t* next = values;
       for (int j = 0; j < 64; ++j) CHECK(out[j] == (mask >> j & 1 ? *next++ : 0));
@@ -265,7 +265,7 @@ TEST(quantizers_round_half_to_even_and_clamp) {
     const float given[] = {0.5f, 1.5f, 2.5f, -0.5f, -1.5f, 300.f, -300.f, NAN, INFINITY, 0.49999997f, 254.5f};
     const int wanted[] = {0, 2, 2, 0, -2, 255, -255, -255, 255, 0, 254};
     for (int i = 0; i < 11; ++i) x[i] = given[i];
-    x[11] = 7;  // behind the end
+    x[11] = 7;  // past the end
     kernels->quantize(x.data(), 11, 1.0f, 255.0f, 2.0f, integers.data(), values.data());
     for (int i = 0; i < 11; ++i) CHECK(integers[i] == wanted[i] && values[i] == 2.0f * float(wanted[i]));
     for (int i = 11; i < 16; ++i) CHECK(integers[i] == 0 && values[i] == 0);
@@ -318,7 +318,7 @@ TEST(double_softmax_is_good_to_the_last_float_bit) {
     }
 }
 
-// Windows of every number of stretches that are summed at once, and values of one, two and three panels.
+// Windows of every number of groups that are summed at once, and values of one, two and three panels.
 TEST(attention_of_integers_is_that_of_the_formula) {
   std::mt19937 random(7);
   auto integer = [&] { return int16_t(int(random() % 511) - 255); };
@@ -329,7 +329,7 @@ TEST(attention_of_integers_is_that_of_the_formula) {
       Buffer<double> out(padded(n));
       for (int64_t i = 0; i < keys.size(); ++i) keys[i] = integer();
       for (int64_t i = 0; i < query.size(); ++i) query[i] = integer();
-      for (int times : {1, 2}) {  // the second time on top of the first
+      for (int times : {1, 2}) {  // the second time added to the first
         kernels->scores_i16(keys.data(), stride, pairs, query.data(), n, 0.5, times == 2, out.data());
         for (int64_t j = 0; j < n; ++j) {
           int sum = 0;

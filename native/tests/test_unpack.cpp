@@ -1,4 +1,4 @@
-// Matrices in memory against the bits of the file, which are read one by one here.
+// Matrices in memory against the bits of the file, which this test reads one by one.
 #include <vector>
 
 #include "bytes.hpp"
@@ -11,7 +11,7 @@ using namespace micronet;
 
 namespace {
 
-// A tensor's integers in their order, zeros that the mask leaves out among them.
+// Return a tensor's integers in order, with the zeros of a sparse tensor.
 std::vector<int> integers_of(packed::File& file, const std::string& name, int bits, int64_t n) {
   const std::vector<uint8_t>* mask = nullptr;
   for (const packed::Tensor& tensor : file.tensors)
@@ -43,7 +43,7 @@ void check_matrix(packed::File& file, const std::string& name, const Matrix& mat
 
 }  // namespace
 
-// Widths that end within a pair, a group of 9 bits and a piece of 64, and rows that begin within them.
+// Widths that end within a pair, a group of 9-bit weights and a piece of 64, and rows that begin within them.
 TEST(weights_are_those_of_the_file) {
   for (const char* kernels : check::kernels())
     for (int bits : {2, 4, 5, 8, 9, 12, 16})

@@ -1,4 +1,4 @@
-// Asks a model everything that the C API offers; whatever it answers is fine, as long as it answers.
+// Calls every function of the C API on a model. Any result is fine, as long as nothing crashes.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +30,25 @@ inline void use_model(const mn_model* model) {
     mn_session_complete(session, "w", 1, 2, best.data(), room.data(), &found, &error);
     mn_session_sample(session, 0.7, 0.9, 0, 1.0, &id, &error);
     mn_session_sample(session, 0.3, 1.5, 2, 0.8, &id, &error);
+    mn_influence influence;
+    int64_t places[2];
+    double parts[2];
+    mn_session_influence(session, words - 1, 2, &influence, places, parts, &found, &error);
+    // A word that the vocabulary lacks, and how it is spelled.
+    double spelled = 0;
+    mn_model_spelling(model, "wnew", 4, &spelled, &error);
+    if (mn_session_add_word(session, "wnew", 4, &id, &error) == MN_OK) {
+      for (const int32_t token : {id, words - 1, id}) mn_session_feed(session, token, &error);
+      mn_session_top_k(session, words < 3 ? words : 3, best.data(), room.data(), &error);
+      mn_session_complete(session, "w", 1, 2, best.data(), room.data(), &found, &error);
+      mn_session_log_probability(session, id, &x, &error);
+      mn_session_log_distribution(session, room.data(), &error);
+      mn_session_sample(session, 0.999, 1.0, 0, 1.0, &id, &error);
+      mn_session_word(session, id, &size);
+      const int32_t open[] = {0, words, words - 1, words};
+      float scores[3];
+      mn_model_score_open(model, open, 4, &spelled, 1, 1, scores, &error);
+    }
     mn_session *copy = nullptr, *restored = nullptr;
     if (mn_session_fork(session, &copy, &error) == MN_OK) mn_session_feed(copy, 0, &error);
     if (mn_session_save(session, nullptr, &size, &error) == MN_OK) {

@@ -12,6 +12,9 @@ __all__ = ["LM", "State", "UnknownWordsWarning", "__version__", "load"]
 
 if not TYPE_CHECKING:  # a checker of types is to see the names above and no others
 
+    def __dir__() -> list[str]:
+        return __all__
+
     def __getattr__(name: str) -> Any:
         """Import the API for running models on first use, so that `--help` stays quick."""
         modules = {

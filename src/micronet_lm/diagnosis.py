@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import micronet_lm
-from micronet_lm.errors import MicronetError
+from micronet_lm.errors import MicronetError, install_extra
 from micronet_lm.machine import (
     cache_folder,
     core_count,
@@ -211,7 +211,7 @@ def _described_engine(engine: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
 
 def _described_torch(torch: Mapping[str, Any] | None) -> Iterable[tuple[str, str]]:
     if torch is None:
-        yield "torch", "not installed; training needs it: pip install 'micronet-lm[train]'"
+        yield "torch", f"not installed; training needs it: {install_extra('train')}"
         return
     if "version" not in torch:
         yield "torch", f"BROKEN: {torch['broken']}"

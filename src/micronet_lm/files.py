@@ -1,12 +1,19 @@
-"""Write files atomically by renaming, and lock folders."""
+"""Write files atomically by renaming, open only regular files, and lock folders.
+
+What is read must be a regular file: a pipe would block, a device need not end. Where something is
+written, a symbolic link is not followed: it may point at a file that is not ours.
+"""
 
 import errno
 import fcntl
+import hashlib
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 
 def check_folder(path: Path) -> None:
@@ -32,10 +39,11 @@ def make_folder(path: Path) -> None:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path, *, mode: int = 0o644) -> Iterator[Path]:
     """Yield a temporary name beside `path`; on success it is fsynced and renamed to `path`.
 
-    When the body raises, the temporary file is removed and an existing `path` is kept.
+    When the body raises, the temporary file is removed and an existing `path` is kept. `mode` is
+    that of the new file.
     """
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "is a directory; choose a file name", str(path))
@@ -47,7 +55,7 @@ def replacing(path: Path) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        temporary.chmod(0o644)
+        temporary.chmod(mode)
         _sync(temporary)
         temporary.replace(path)
         _sync(path.parent)
@@ -62,15 +70,72 @@ def locked(folder: Path) -> Iterator[None]:
     Raise BlockingIOError when another process holds it.
     """
     make_folder(folder)
-    with (folder / ".lock").open("w") as file:
+    with open_own(folder / ".lock", os.O_RDWR) as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a regular file for reading; refuse anything else without waiting for it."""
+    return os.fdopen(_descriptor(path, os.O_RDONLY), "rb")
+
+
+def open_own(path: Path, flags: int) -> BinaryIO:
+    """Open a file for writing in place, created if missing; refuse a link instead of following it.
+
+    `flags` are those of `os.open`, such as `os.O_WRONLY | os.O_APPEND`.
+    """
+    mode = "r+b" if flags & os.O_RDWR else "ab" if flags & os.O_APPEND else "wb"
+    return os.fdopen(_descriptor(path, flags | os.O_CREAT | os.O_NOFOLLOW), mode)  # type: ignore[return-value]
+
+
+def read_small(path: Path, limit: int) -> bytes:
+    """Read a regular file of at most `limit` bytes; a longer one is not read."""
+    with open_regular(path) as file:
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        why = f"has more than {limit:,} bytes, too many for what it should be"
+        raise OSError(errno.EFBIG, why, str(path))
+    return data
+
+
+def file_sha256(path: Path) -> str:
+    """Return the SHA-256 of a regular file."""
+    digest = hashlib.sha256()
+    with open_regular(path) as file:
+        while data := file.read(1 << 20):
+            digest.update(data)
+    return digest.hexdigest()
 
 
 def write_text(path: Path, text: str) -> None:
     """Write a small text file atomically."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def _descriptor(path: Path, flags: int) -> int:
+    """Open a regular file; O_NONBLOCK, so that a pipe without a writer does not stop us."""
+    try:
+        handle = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        if error.errno == errno.ELOOP and flags & os.O_NOFOLLOW:
+            why = "is a symbolic link, which is not followed for writing; remove it"
+            raise OSError(errno.ELOOP, why, str(path)) from None
+        if error.errno == errno.ENXIO:  # a pipe that nobody reads, or a socket
+            raise _irregular(path) from None
+        raise
+    kind = os.fstat(handle).st_mode
+    if stat.S_ISREG(kind):
+        return handle
+    os.close(handle)
+    if stat.S_ISDIR(kind):
+        raise IsADirectoryError(errno.EISDIR, "is a directory; give a file", str(path))
+    raise _irregular(path)
+
+
+def _irregular(path: Path) -> OSError:
+    return OSError(errno.EINVAL, "is not a regular file; give one", str(path))
 
 
 def _is_below_here(path: Path) -> bool:

@@ -42,6 +42,14 @@ def core_count() -> int:
     return os.cpu_count() or 1
 
 
+def busyness() -> float:
+    """Return how many processes share a core now, at least 1: what waits needs so many times."""
+    try:
+        return max(1.0, os.getloadavg()[0] / core_count())
+    except OSError:  # not known here
+        return 1.0
+
+
 def leads() -> bool:
     """Return whether this process talks to the user: the first of those that torchrun started."""
     return os.environ.get("RANK", "0") == "0"

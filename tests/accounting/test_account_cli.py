@@ -1,5 +1,6 @@
 """`micronet account` as a user meets it."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -154,7 +155,7 @@ def test_a_finished_model_takes_no_plan(
             assert main(["account", str(target), "--shares", "3,2,1", *words]) == 2, words
             captured = capsys.readouterr()
             assert captured.out == ""
-            said = f"{words[0]} is a plan, but {target} is {what}"
+            said = f"{words[0]} plans a compression, but {target} is {what}"
             assert said in captured.err
             assert captured.err.count("\n") == 1
         assert report([str(target), "--shares", "3,2,1"], capsys)["storage"] > 0
@@ -183,12 +184,13 @@ def test_mistakes_are_one_sentence(
 ) -> None:
     student = "paper/student"
     (tmp_path / "model.safetensors").write_bytes(b"packed")
+    (tmp_path / "empty").mkdir()
     for code, words, said in [
-        (2, [], "say what to count"),
+        (2, [], "give what to count"),
         (2, ["paper/studnt"], "is neither a preset (did you mean 'paper/student'?) nor"),
         (1, [str(tmp_path / "model.safetensors")], "cannot be used: it has 6 bytes"),
         (2, [str(tmp_path / "none.yaml")], "cannot be read"),
-        (1, [str(tmp_path)], "is not a run"),
+        (1, [str(tmp_path / "empty")], "is not a run"),
         (2, ["demo"], "has no vocabulary size: give its corpus with --corpus"),
         (2, ["demo", "--model.vocabulary", "9000"], "is not known: give a corpus"),
         (2, [student, "--model.contxt", "9"], "did you mean 'context'?"),
@@ -197,8 +199,8 @@ def test_mistakes_are_one_sentence(
             [student, "--density", "1.5"],
             "density must be from 0 (all pruned) to 1 (nothing pruned), got 1.5",
         ),
-        (2, [student, "--activations", "text"], "--activations says how to quantize"),
-        (2, [student, "--scales", "row"], "--scales says how to quantize"),
+        (2, [student, "--activations", "text"], "--activations is about quantization"),
+        (2, [student, "--scales", "row"], "--scales is about quantization"),
         (2, [student, "--checkpoint", "best"], "--checkpoint is for the folder of a run"),
         (2, [student, "--density", "half"], "--density must be a share like 0.642, got 'half'"),
         (
@@ -207,7 +209,7 @@ def test_mistakes_are_one_sentence(
             "bits must be 2 to 31, or 32 for a model that is not quantized, got 1",
         ),
         (2, [student, "--bits", "many"], "invalid int value"),
-        (2, [student, "--rules", "mine"], "invalid choice: 'mine'"),
+        (2, [student, "--rules", "mine"], "got 'mine'"),
         (2, [student, "--adds", "tree"], "rules 'paper' have no --adds tree"),
         (2, [student, "--freebie"], "rules 'paper' have no --freebie"),
         (2, [student, "--rules", "challenge", "--freebie", "--bits", "9"], "are not quantized"),
@@ -252,6 +254,28 @@ def test_counting_needs_neither_torch_nor_matplotlib(run: Path) -> None:
         [sys.executable, "-c", script, str(run)], capture_output=True, text=True, check=False
     )
     assert done.stderr == (
-        "micronet: this verb needs matplotlib: pip install 'micronet-lm[report]'\n"
+        "micronet: this verb needs matplotlib: pip install -c constraints.txt '.[report]' in a "
+        "clone of micronet-lm\n"
     )
     assert done.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--model.layers", "2000000000"], "model.layers must be at most 2,000 to be counted"),
+        (["--model.width", "9" * 30], "model.width"),
+        (["--density", "1e-999999999"], "must be a share like 0.642"),
+        (["--density", "9" * 50], "must be a share like 0.642"),
+    ],
+)
+def test_absurd_sizes_are_refused_at_once(
+    words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["account", "paper/student", *words]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_large_sizes_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["account", "paper/student", "--model.width", "2147483647", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["parameters"] > 2**40

@@ -11,13 +11,12 @@ import pytest
 from micronet_lm.accounting import (
     PAPER,
     Account,
-    Plan,
     Target,
-    carry_out,
     challenge,
     count,
     describe,
     differences,
+    stage_targets,
 )
 from micronet_lm.accounting.formulas import FORMULAS, score
 from micronet_lm.accounting.memory import moments, state, transient
@@ -37,7 +36,7 @@ def student(context: int = 97, cache: int = 0) -> Target:
 
 
 DENSE = student(cache=2000)
-SMALL = carry_out(Plan(density=Fraction("0.642"), bits=9), student(cache=3000))
+SMALL = stage_targets(load_recipe("paper/micronet"), "paper/micronet")["quantize"]
 
 
 def shown(amount: Fraction | int) -> str:

@@ -18,6 +18,7 @@ CHOICES = {
     "9 bits": Choice(seed=6, bits=9, sparsity=0.36, cache=3, places=frozenset(Place)),
     "16 bits": Choice(seed=7, bits=16, position_bits=16, scale_per_row=True, places=CODE_PLACES),
     "partly": Choice(seed=8, bits=7, table_bits=32, bias_bits=32, sparsity=0.3, activation_bits=5),
+    "n-grams": Choice(seed=10, bits=6, cache=3, ngrams=3),
     "own widths": Choice(
         seed=9, bits=3, table_bits=11, bias_bits=5, activation_bits=8, places=[Place.HIDDEN]
     ),

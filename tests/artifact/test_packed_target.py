@@ -58,4 +58,6 @@ def test_the_parts_add_up(packed: tuple[PackedModel, Path]) -> None:
     scales = sum(w.scales.size for w in model.tensors.values() if w.scales is not None)
     assert left.get("steps", 0) == 32 * scales
     integers = sum(w.stored_bits for w in model.tensors.values() if w.bits < FULL) - 32 * scales
+    if model.ngrams:
+        integers += model.ngrams.stored_bits - 32 * 17  # sixteen values and the share
     assert sum(left.values()) + integers == stored_bits(model)

@@ -57,7 +57,10 @@ def test_without_torch_and_engine_it_says_so(monkeypatch: pytest.MonkeyPatch) ->
     found = diagnose()
     assert found["problems"] == []
     lines = dict(described(found))
-    assert lines["torch"] == "not installed; training needs it: pip install 'micronet-lm[train]'"
+    assert lines["torch"] == (
+        "not installed; training needs it: pip install -c constraints.txt '.[train]' in a clone of "
+        "micronet-lm"
+    )
     assert lines["engine"].startswith("NumPy (slow: ")
 
 

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -307,6 +308,25 @@ def test_bench_fills_the_cache_or_says_so(
     assert "after 4,146 tokens: the cache was not full" in said(words, capsys)
 
 
+def test_the_folder_of_a_pipeline_means_its_packed_file(
+    model: Path, corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine" / "packed").mkdir(parents=True)
+    shutil.copy(model, tmp_path / "mine" / "packed" / "model.safetensors")
+    own = str(tmp_path / "mine")
+    shown = report(["inspect", own, "--json"], capsys)
+    assert {**shown, "target": ""} == {
+        **report(["inspect", str(model), "--json"], capsys),
+        "target": "",
+    }
+    assert shown["target"] == f"{own}/packed/model.safetensors"
+    counted = [report(["account", target, "--json"], capsys) for target in (own, str(model))]
+    assert counted[0]["score"] == counted[1]["score"]
+    on = ["--corpus", str(corpus.path), "--split", "test", "--json"]
+    measured = [report(["evaluate", target, *on], capsys) for target in (own, str(model))]
+    assert measured[0]["loss"] == measured[1]["loss"]
+
+
 def test_mistakes_are_one_sentence(
     model: Path, run: Path, corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -328,7 +348,10 @@ def test_mistakes_are_one_sentence(
         (["predict", "x", "-m", "missing.safetensors"], 1, "there is no file"),
         (["predict", "x", "-m", str(cut)], 1, "cut"),
         (["predict", "x", "-m", str(other)], 1, "cannot be used"),
-        (["predict", "x", "-m", str(run)], 1, "holds no packed model"),
+        (["predict", "x", "-m", str(run)], 1, f"pack it with micronet pack {run}"),
+        (["predict", "x", "-m", str(tmp_path)], 1, "give a packed file, or the folder of a run"),
+        (["score", str(tmp_path), *m], 1, f"{tmp_path} is a folder: give a text file"),
+        (["evaluate", str(other)], 2, f"give the text to evaluate the packed file {other} on"),
         (["predict", "x", "-k", "0", *m], 2, "-k must be at least 1, got 0"),
         (["predict", "x", "--engine", "gpu", *m], 2, "gpu"),
         (["generate", "x", "--top-p", "0", *m], 2, "--top-p must be in (0, 1], got 0"),

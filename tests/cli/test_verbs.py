@@ -113,7 +113,7 @@ def test_mistakes_of_the_command_line_exit_with_2(
 ) -> None:
     out = str(tmp_path / "never")
     for words, said in {
-        ("train",): "say what to train and where",
+        ("train",): "give what to train and where",
         ("train", "dmo", "--out", out): "did you mean 'demo'?",
         ("train", "demo", "--out", out, "--model.contxt", "3"): "did you mean 'context'?",
         ("train", "demo", "--out", out, "--fast"): "'--fast' is not an option here",
@@ -122,7 +122,7 @@ def test_mistakes_of_the_command_line_exit_with_2(
         ("evaluate", out, "--model.width", "3"): "'--model.width' is not an option here",
         ("search-cache", out, "--model.width", "3"): "'--model.width' is not an option here",
         ("reproduce", "cache-gaps", out): "compares two or three runs, not 1",
-        ("reproduce", "nothing", out, out): "invalid choice: 'nothing'",
+        ("reproduce", "nothing", out, out): "got 'nothing'",
         ("presets", "nothing"): "there is no preset 'nothing'",
         ("distill", "demo", "--out", out, "--distill.top_k", "9"): "name the teacher's soft labels",
         ("distill", "demo", "--out", out): "the recipe has no section distill",
@@ -133,7 +133,7 @@ def test_mistakes_of_the_command_line_exit_with_2(
         ("train", "demo", "--out", out, "--distill.top_k", "9"): "needs a teacher's soft labels",
         ("train", "demo", "--out", out, "--prune.every", "9"): "needs a trained run",
         ("train", "demo", "--out", out, "--quantize.bits", "9"): "micronet quantize RUN",
-        ("evaluate", out, "--split", "dev"): "invalid choice: 'dev'",
+        ("evaluate", out, "--split", "dev"): "must be one of 'train', 'valid', 'test', got 'dev'",
         ("evaluate",): "required: TARGET",
         ("soft-labels", out): "required: --out",
         ("soft-labels", out, "--out", out, "--top-k", "0"): "--top-k must be at least 1, got 0",

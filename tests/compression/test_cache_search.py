@@ -188,7 +188,7 @@ def test_presets_of_the_paper_search_its_way() -> None:
     for name in searching:
         search = load_recipe(name).search
         assert search is not None
-        assert search.confirm == (name in {"demo/micronet", "demo/shipped"})
+        assert search.confirm == (name in {"demo/micronet", "demo/searched-again", "demo/shipped"})
 
 
 def test_a_model_without_a_cache_gets_one(run: Run, corpus: Corpus) -> None:
@@ -335,7 +335,7 @@ def test_mistakes(
             "is a result, which cannot be trained further",
         ),
         (["evaluate", str(run.path), "--train.steps", "3"], 2, "only the cache can be changed"),
-        (["evaluate", str(run.path), "--cache.lam", "2"], 2, "cache.lam = 2: input should be less"),
+        (["evaluate", str(run.path), "--cache.lam", "2"], 2, "cache.lam must be below 1, got 2"),
     ):
         assert main(words) == code
         error = capsys.readouterr().err

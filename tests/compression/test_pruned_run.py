@@ -205,7 +205,7 @@ def test_mistakes(
     train(bare, tiny_recipe(corpus, train__steps=3), corpus, quiet=True)
     out, here = str(tmp_path / "never"), str(source.path)
     for words, code, said in (
-        (["prune", here], 2, "say what to prune and where"),
+        (["prune", here], 2, "give what to prune and where"),
         (
             ["prune", here, "--sparsity", "1.5", "--out", out],
             2,

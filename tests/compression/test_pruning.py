@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.support.shapes import EVEN_BINS
 
 from micronet_lm.compression.allocation import Curve, by_slope, by_threshold, uniform
+from micronet_lm.compression.criteria import CRITERIA, CriterionName, pruning_order
 from micronet_lm.compression.gradual_pruning import cubic_sparsity, prune_once
 from micronet_lm.compression.magnitude import Ranking, model_sparsity, prunable
 from micronet_lm.config import CacheConfig
@@ -202,3 +203,30 @@ def test_a_bend_is_gone_through_by_its_mean_slope() -> None:
     assert by_slope(curves, sizes, 0.45).sparsities == pytest.approx({"cliff": 0, "even": 0.9})
     both = by_slope(curves, sizes, 0.9).sparsities
     assert both == pytest.approx({"cliff": 0.9, "even": 0.9})
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_what_is_pruned_stays_pruned_by_every_criterion(criterion: CriterionName) -> None:
+    weight = torch.randn(20, 20)
+    weight *= Ranking(weight, criterion).keep(0.3)
+    for sparsity in (0.3, 0.5):
+        keep = Ranking(weight, criterion).keep(sparsity)
+        assert int((~keep).sum()) == round(400 * sparsity)
+        assert not keep[weight == 0].any()
+
+
+def test_a_criterion_is_one_function_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    def largest_first(weight: torch.Tensor) -> torch.Tensor:
+        return -weight.abs()
+
+    monkeypatch.setitem(CRITERIA, "largest-first", largest_first)
+    weight = torch.tensor([[1.0, -4.0, 0.0], [3.0, 0.0, -2.0]])
+    keep = Ranking(weight, "largest-first").keep(0.5)  # type: ignore[arg-type]
+    assert keep.tolist() == [[True, False, False], [True, False, True]]
+
+
+def test_magnitudes_rank_as_before_there_was_a_table() -> None:
+    weight = torch.randn(50, 20).round(decimals=1)  # ties, zeros of both signs
+    weight[0, 0], weight[1, 1] = -0.0, 0.0
+    expected = torch.argsort(weight.abs().flatten(), stable=True)
+    assert torch.equal(pruning_order(weight), expected)

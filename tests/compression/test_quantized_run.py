@@ -244,11 +244,11 @@ def test_mistakes(
     monkeypatch.setattr(quantization_sweep, "evaluate", None)
     capsys.readouterr()
     for words, code, said in (
-        (["quantize", here], 2, "say what to quantize and where"),
+        (["quantize", here], 2, "give what to quantize and where"),
         (["quantize", here, "--out", out, "--methods", "learned"], 2, "--methods is for a table"),
         (["quantize", here, "--out", out, "--tokens", "9"], 2, "--tokens is for a table"),
-        (["quantize", here, "--out", out, "--bits", "1"], 2, "quantize.bits = 1"),
-        (["quantize", here, "--out", out, "--bits", "17"], 2, "quantize.bits = 17"),
+        (["quantize", here, "--out", out, "--bits", "1"], 2, "bits must be at least 2, got 1"),
+        (["quantize", here, "--out", out, "--bits", "17"], 2, "must be at most 16, got 17"),
         (["quantize", here, "--out", out, "--quantize.table_bits", "20"], 2, "2 to 16, or 32"),
         (
             ["quantize", here, "--out", out, "--places", "everywhere"],
@@ -315,7 +315,7 @@ def test_mistakes(
                 ["--quantize.learned", "true"],
             )
         ),
-        (["quantize", here, "--out", out, "--sweep", "9,99"], 2, "quantize.bits = 99"),
+        (["quantize", here, "--out", out, "--sweep", "9,99"], 2, "must be at most 16, got 99"),
         (
             ["quantize", here, "--out", out, "--sweep", "9,9"],
             2,

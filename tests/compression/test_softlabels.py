@@ -1,5 +1,6 @@
 """Soft labels: against the definition, beside their tokens, complete or refused."""
 
+import hashlib
 import json
 import os
 import resource
@@ -254,10 +255,14 @@ def test_labels_of_another_text_are_refused(folder: Path, corpus: Corpus, tmp_pa
 
 
 def test_labels_that_are_shifted_are_refused(folder: Path, corpus: Corpus) -> None:
-    """Everything in the manifest is right; only the labels stand beside the wrong tokens."""
+    """Manifest and records are right; only the labels stand beside the wrong tokens."""
     for file in folder.glob("*.ids.npy"):
         array = np.load(file)
         np.save(file, np.roll(array, 1, axis=0))
+        record = folder / f"{file.name.split('.')[0]}.json"
+        told = json.loads(record.read_text())
+        told["sha256"]["ids"] = hashlib.sha256(file.read_bytes()).hexdigest()
+        record.write_text(json.dumps(told))
     labels = SoftLabels.open(folder)
     with pytest.raises(LabelsError, match="belong to other tokens"):
         labels.check_corpus(corpus)

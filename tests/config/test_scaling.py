@@ -55,7 +55,7 @@ def test_the_steps_of_pruning_have_keys_of_their_own() -> None:
 
 
 def test_what_is_wrong_is_still_said() -> None:
-    with pytest.raises(ConfigError, match=r"train\.steps = 0"):
+    with pytest.raises(ConfigError, match=r"train\.steps must be at least 1, got 0"):
         load_scaled("demo", {"train.steps": 0})
-    with pytest.raises(ConfigError, match=r"train\.steps = 'many'"):
+    with pytest.raises(ConfigError, match=r"train\.steps must be a whole number, got 'many'"):
         load_scaled("demo", {"train.steps": "many"})

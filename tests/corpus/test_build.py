@@ -11,7 +11,7 @@ import pytest
 from micronet_lm.corpus import Corpus, build_corpus
 from micronet_lm.corpus import blocks as blocks_module
 from micronet_lm.corpus.blocks import Block
-from micronet_lm.corpus.manifest import FILES
+from micronet_lm.corpus.manifest import DROPPED, FILES
 from micronet_lm.corpus.splits import (
     Ratio,
     block_splits,
@@ -299,7 +299,7 @@ def test_an_interrupted_build_can_be_repeated(
     with pytest.raises(CorpusError, match=r"incomplete.*--force"):
         Corpus.open(out)
     build_corpus(str(text_file), out)
-    assert sorted(path.name for path in out.iterdir()) == sorted([*FILES, "manifest.json"])
+    assert sorted(path.name for path in out.iterdir()) == sorted([*FILES, DROPPED, "manifest.json"])
 
 
 def test_text_that_changes_meanwhile(

@@ -1,4 +1,6 @@
 import re
+import sys
+import tracemalloc
 from typing import get_args
 
 import pytest
@@ -7,7 +9,10 @@ from hypothesis import strategies as st
 
 from micronet_lm.config import CorpusConfig
 from micronet_lm.corpus import tokenizer
+from micronet_lm.corpus.memo import LONGEST, Memo
 from micronet_lm.corpus.tokenizers import NEWEST, TOKENIZERS, newest_tokenizer
+from micronet_lm.corpus.unicode_words import UnicodeWordTokenizer
+from micronet_lm.corpus.words import WordTokenizer
 from micronet_lm.errors import UsageError
 
 word = tokenizer("word")
@@ -84,13 +89,30 @@ def test_word_joins_what_a_model_writes() -> None:
     )
 
 
-def test_word_forgets_pieces_rather_than_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("micronet_lm.corpus.words._LIMIT", 10)
-    fresh = type(word)()
-    for number in range(30):
-        text = f"piece{number} (other{number})"
+@pytest.mark.parametrize("kind", [WordTokenizer, UnicodeWordTokenizer])
+def test_what_is_remembered_is_bounded_in_bytes(kind: type[WordTokenizer]) -> None:
+    """The limit was a million pieces of text, however long they were."""
+    fresh = kind()
+    memo: Memo[object] = next(v for v in vars(fresh).values() if isinstance(v, Memo))
+    memo._budget = memo._left = 1 << 20
+    for number in range(300):
+        text = " ".join(f"word{number}x{other}" for other in range(100))
         assert fresh.join(fresh.tokens(text)) == text
-    assert len(vars(fresh)["_pieces"]) < 20
+        assert 0 < sum(map(sys.getsizeof, memo)) <= 1 << 20
+    fresh.tokens("x" * (1 << 20))
+    assert max(map(len, memo)) <= LONGEST
+
+
+@pytest.mark.parametrize("text", ["(" * 200_000, "([{" * 30_000, "x" * 200_000])
+def test_one_word_or_brackets_take_memory_in_proportion(text: str) -> None:
+    """Brackets took 106 bytes each in the regular expression alone."""
+    for one in (WordTokenizer(), UnicodeWordTokenizer()):
+        tracemalloc.start()
+        tokens = one.tokens(text)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < 64 * len(text) + (1 << 20)
+        assert one.join(tokens) == text
 
 
 def test_wikitext_splits_at_white_space() -> None:
@@ -132,3 +154,10 @@ def test_what_every_tokenizer_promises(name: str, text: str, more: str) -> None:
     assert chosen.tokens(f"{text}\n{more}") == chosen.tokens(text + "\n") + chosen.tokens(more)
     together = [*tokens, *chosen.tokens(more)]
     assert chosen.join(together).startswith(chosen.join(tokens))
+
+
+def test_the_last_break_before_a_very_long_word() -> None:
+    """It is found by another way than one that is near."""
+    word = "x" * 1000
+    for before, place in (("one two ", 7), ("one\n", 4), ("日本", 1), ("", 0)):
+        assert tokenizer("word-2").settled(before + word) == place

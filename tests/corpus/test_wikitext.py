@@ -1,9 +1,11 @@
 """The published corpora, from folders and archives of every kind."""
 
+import hashlib
 import io
 import tarfile
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -121,7 +123,7 @@ def test_paths_inside_archives_are_never_written(tmp_path: Path) -> None:
         build_corpus("wikitext-2", inside / place.suffix, from_path=place)
     assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == sorted(
         ["e.zip", "e.tar", *2 * ["train.npy", "valid.npy", "test.npy"]]
-        + 2 * ["vocabulary.tsv", "manifest.json"]
+        + 2 * ["dropped.tsv", "vocabulary.tsv", "manifest.json"]
     )
 
 
@@ -224,3 +226,38 @@ def test_without_a_place_the_zip_is_fetched_beside_the_corpus(
     assert corpus.tokens("train") == 45
     address = "https://wikitext.smerity.com/wikitext-2-v1.zip"
     assert asked == [(address, tmp_path / "wikitext-2-v1.zip")]
+
+
+@pytest.mark.usefixtures("tiny")
+def test_an_archive_that_python_cannot_unpack_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    """A method of compression that zipfile lacks, and a name that is not the UTF-8 it claims."""
+    whole = write_zip(tmp_path / "wikitext-2.zip", in_folder()).read_bytes()
+    unknown = bytearray(whole)
+    for lead, place in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
+        at = -1
+        while (at := unknown.find(lead, at + 1)) >= 0:
+            unknown[at + place] = 99
+    names = bytearray(whole)
+    for lead, flags, place in ((b"PK\x03\x04", 7, 30), (b"PK\x01\x02", 9, 46)):
+        at = -1
+        while (at := names.find(lead, at + 1)) >= 0:
+            names[at + flags] |= 8
+            names[at + place] = 0xFF
+    for number, data in enumerate((unknown, names)):
+        path = tmp_path / f"{number}.zip"
+        path.write_bytes(data)
+        with pytest.raises(CorpusError, match="not a readable zip or tar") as caught:
+            build_corpus("wikitext-2", tmp_path / "out", from_path=path)
+        assert "\n" not in str(caught.value)
+
+
+def test_another_text_of_the_same_size_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny: None
+) -> None:
+    known = {"test": hashlib.sha256(TEXTS["wiki.test.tokens"].encode()).hexdigest()}
+    monkeypatch.setitem(PUBLISHED, "wikitext-2", replace(PUBLISHED["wikitext-2"], sha256=known))
+    build_corpus("wikitext-2", tmp_path / "good", from_path=write_folder(tmp_path / "a"))
+    other = write_folder(tmp_path / "b", {**TEXTS, "wiki.test.tokens": " c \n \n"})
+    with pytest.raises(CorpusError, match=r"wiki\.test\.tokens is not the published file"):
+        build_corpus("wikitext-2", tmp_path / "bad", from_path=other)
+    assert not (tmp_path / "bad" / "manifest.json").exists()

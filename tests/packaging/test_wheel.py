@@ -1,4 +1,4 @@
-"""A wheel built from the checkout runs models where there is neither a compiler nor torch."""
+"""A wheel built from the sdist runs models where there is neither a compiler nor torch."""
 
 import json
 import os
@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import venv
 import zipfile
 from collections.abc import Sequence
@@ -42,8 +43,10 @@ def test_a_wheel_runs_where_there_is_no_compiler(tmp_path: Path) -> None:
         pytest.skip("MICRONET_WITHOUT_NATIVE is set, so a wheel has no engine")
     skip_without_registry(tmp_path)
     files = copy_of_checkout(tmp_path / "source")
-    wheel = built_wheel(tmp_path / "source", tmp_path / "wheels")
+    sdist, wheel = built(tmp_path / "source", tmp_path / "dist")
+    check_sources(sdist, files)
     check_contents(wheel, files)
+    check_abi(wheel, tmp_path)
 
     folder = tmp_path / "empty"
     venv.create(folder, with_pip=True)
@@ -85,14 +88,36 @@ def copy_of_checkout(to: Path) -> set[str]:
     return names
 
 
-def built_wheel(source: Path, out: Path) -> Path:
-    """Build with the tools of this environment where it has them, else with pip's own copies."""
-    here = find_spec("scikit_build_core") and find_spec("nanobind") and shutil.which("cmake")
-    isolation = ["--no-build-isolation"] if here else []
-    command = [sys.executable, "-m", "pip", "wheel", ".", "--no-deps", "-w", str(out), *isolation]
-    output_of(command, source, {"PIP_CONSTRAINT": str(ROOT / "constraints.txt")})
-    (wheel,) = out.glob("*.whl")
-    return wheel
+def built(source: Path, out: Path) -> tuple[Path, Path]:
+    """Build an sdist, and from that a wheel, each in an environment with the build's tools only."""
+    if find_spec("build") is None:
+        pytest.skip("the package build is not installed: pip install micronet-lm[wheel-test]")
+    command = [sys.executable, "-m", "build", "--outdir", str(out), str(source)]
+    output_of(command, out.parent, {"PIP_CONSTRAINT": str(ROOT / "constraints.txt")})
+    ((sdist,), (wheel,)) = out.glob("*.tar.gz"), out.glob("*.whl")
+    return sdist, wheel
+
+
+def check_sources(sdist: Path, files: set[str]) -> None:
+    """Check that an sdist holds what git knows and nothing that was built."""
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    for room in ("src/", "native/", "web/", "tests/"):
+        wanted = {name for name in files if name.startswith(room)}
+        assert {name for name in names if name.startswith(room)} == wanted
+    assert {"pyproject.toml", "README.md", "LICENSE", "PKG-INFO"} <= names
+
+
+def check_abi(wheel: Path, folder: Path) -> None:
+    """Check by audits what a wheel asks of Python, and of the system's libraries."""
+    stable = sys.version_info >= (3, 12)
+    version = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    assert ("-cp312-abi3-" if stable else f"-{version}-{version}-") in wheel.name
+    if stable and find_spec("abi3audit"):
+        output_of([sys.executable, "-m", "abi3audit", "--strict", wheel], folder, {})
+    if sys.platform == "linux" and find_spec("auditwheel"):
+        said = output_of([sys.executable, "-m", "auditwheel", "show", wheel], folder, {})
+        assert "manylinux_2_" in " ".join(said.split()), said
 
 
 def check_contents(wheel: Path, files: set[str]) -> None:
@@ -101,9 +126,14 @@ def check_contents(wheel: Path, files: set[str]) -> None:
         names = {name for name in archive.namelist() if not name.endswith("/")}
     described = {name for name in names if name.split("/")[0].endswith(".dist-info")}
     package = {n.removeprefix("src/") for n in files if n.startswith("src/micronet_lm/")}
-    engine = f"micronet_lm/runtime/_native{sysconfig.get_config_var('EXT_SUFFIX')}"
-    assert names - described == package | {engine}
+    own = sysconfig.get_config_var("EXT_SUFFIX")
+    engine = f"micronet_lm/runtime/_native{'.abi3.so' if sys.version_info >= (3, 12) else own}"
+    browsers = {
+        f"micronet_lm/page/{name}" for name in files if name.startswith(("web/src/", "web/dist/"))
+    }
+    assert names - described == package | browsers | {engine}
     needed = {"py.typed", "models/demo.safetensors", "presets/demo.yaml", "presets/paper/base.yaml"}
+    needed |= {"page/web/dist/micronet.wasm", "page/web/src/index.js"}
     assert {f"micronet_lm/{name}" for name in needed} <= names
 
 

@@ -112,7 +112,8 @@ def test_too_little_text_is_one_sentence(
         choose(facts_of(1_999), 10, pace)
     text = write_lines(tmp_path / "short.txt", ["a few words"] * 40)
     assert main(["run", str(text), "--out", str(tmp_path / "mine")]) == 1
-    said = capsys.readouterr().err
+    progress, said = capsys.readouterr().err.split("\n", 1)
+    assert progress == f"Reading {text}."
     assert said == f"micronet: {text} has 160 tokens, and a model needs at least 2,000: " + (
         "give more text\n"
     )
@@ -155,6 +156,7 @@ def test_text_becomes_a_model_in_one_command(
     capsys.readouterr()
     assert main(words) == 0
     said = capsys.readouterr()
+    assert said.err.startswith("Reading ")
     assert "tokens of training text: 1 layer of width 32, because" in said.err
     assert f'micronet predict "..." -m {out}' in said.out.replace("\n", "")
     assert (out / "packed" / "model.safetensors").is_file()
@@ -166,6 +168,7 @@ def test_text_becomes_a_model_in_one_command(
     said = capsys.readouterr()
     assert len(asked) == questions
     assert "as it was chosen before; remove it to choose again" in said.err
+    assert "Reading" not in said.err
     assert "begins" not in said.err
     assert main(["predict", "w1 w4", "-m", str(out), "--json"]) == 0
     json.loads(capsys.readouterr().out)

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from micronet_lm.artifact import read_packed
 from micronet_lm.cli.main import main
 from micronet_lm.files import locked
 
@@ -182,6 +184,25 @@ def test_sections_that_are_absent_take_no_part(recipe_file: Path, tmp_path: Path
     assert main(["run", str(teacher), "--out", str(out), "--train.steps", "4", "--json"]) == 0
     expected = {"corpus", "student", "packed", "account", "report"}
     assert {f.stem for f in (out / "stages").glob("*.json")} == expected
+
+
+def test_a_table_of_ngrams_changes_the_packed_file_alone(
+    finished: Path, tmp_path: Path, run: Run
+) -> None:
+    out = copy(finished, tmp_path / "ngrams")
+    before = read_packed(out / "packed" / "model.safetensors")
+    code, _, ran = run(out, "--ngrams.order", "3", "--ngrams.tokens", "10")
+    assert (code, ran) == (0, ["pack", "account", "report"])
+    model = read_packed(out / "packed" / "model.safetensors")
+    told = json.loads((out / "stages" / "packed.json").read_text())["result"]
+    assert (model.ngrams is not None) == (told["share"] > 0)
+    assert "n-grams" in told["ngrams"]
+    assert told["test_perplexity"] == model.card["perplexity"]["test"]
+    np.testing.assert_array_equal(
+        model.tensors["embedding.tables.0"].values, before.tensors["embedding.tables.0"].values
+    )
+    assert run(out)[2] == ["pack", "account", "report"]  # without the section as it was before
+    assert read_packed(out / "packed" / "model.safetensors").ngrams is None
 
 
 def test_what_is_gone_is_made_again_only_when_needed(

@@ -136,5 +136,6 @@ def test_without_matplotlib_it_says_what_to_install(runs: dict[str, Path], tmp_p
     )
     assert done.returncode == 1
     assert done.stderr == (
-        "micronet: this verb needs matplotlib: pip install 'micronet-lm[report]'\n"
+        "micronet: this verb needs matplotlib: pip install -c constraints.txt '.[report]' in a "
+        "clone of micronet-lm\n"
     )

@@ -40,7 +40,7 @@ def computed() -> list[tuple[str, Row, Column]]:
 
 
 def test_all_tables_are_there() -> None:
-    assert set(table_names()) == {*TABLES, "pipeline"}
+    assert set(table_names()) == {*TABLES, "pipeline", "claims"}
 
 
 def test_every_table_can_be_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,12 +72,9 @@ def test_what_is_counted_is_what_the_paper_prints(cell: tuple[str, Row, Column])
     assert column.computed is not None
     count = paper_count(preset, column.computed, row.stage)
     value, half = number(row.printed[column.key])
-    pruned = bool(load_recipe(preset).prune) and row.stage not in ("teacher", "student")
-    if "0.477" in row.label:
-        # What is printed fits 0.43: the authors' model was taken before it was pruned in full.
+    if "0.477" in row.label or (row.label.endswith("(the best)") and column.key == "operations"):
+        # Not consistent in print; `test_paper_pinned` has what is counted instead.
         assert value * 0.9 < count < value
-    elif pruned:  # where the zeros are moves operations by two units of the last digit at most
-        assert count == pytest.approx(value, abs=4.01 * half)
     elif (row.label, column.key) == ("Ours, base", "rest"):
         # 5.06 M at the context of 257 that the rest of the row has; printed is that at 97.
         assert round(count / 1e6, 2) == 5.06
@@ -132,7 +129,8 @@ def test_a_dry_run_counts_and_trains_nothing(
     assert [row["stage"] for row in report["plan"]].count("student") == 4
     assert all(row["seconds"] is not None for row in report["plan"])
     cells = report["rows"][2]["cells"]
-    assert cells["none"] == {"printed": "39.5", "computed": None, "measured": None}
+    known: dict[str, object] = {"printed": "39.5", "computed": None, "measured": None, "seeds": []}
+    assert cells["none"] == known
 
 
 def test_a_table_is_trained_side_by_side_and_once(
@@ -177,8 +175,8 @@ def test_a_stage_that_fails_is_named_and_the_others_are_finished(
 def test_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words, sentence in (
         (["reproduce", "context", str(tmp_path)], "context trains what it needs; leave out"),
-        (["reproduce", "nothing"], "invalid choice: 'nothing'"),
-        (["reproduce", "context", "--scale", "large"], "invalid choice: 'large'"),
+        (["reproduce", "nothing"], "got 'nothing'"),
+        (["reproduce", "context", "--scale", "large"], "got 'large'"),
         (["reproduce", "context", "--jobs", "0"], "--jobs must be at least 1, got 0"),
         (["reproduce", "cache-gaps", str(tmp_path)], "compares two or three runs, not 1"),
     ):

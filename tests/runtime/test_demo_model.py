@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from micronet_lm.artifact import read_packed
 from micronet_lm.cli.main import main
-from micronet_lm.config import preset_names
+from micronet_lm.config import load_recipe, preset_names
 from micronet_lm.corpus import Corpus, build_corpus
 from micronet_lm.runtime.evaluation import evaluate_engine
 from micronet_lm.runtime.model import load
@@ -26,7 +27,21 @@ def test_it_is_small_and_says_how_it_was_made() -> None:
     assert command[2] in preset_names()
     assert card["corpus"]["source"] == "python-docs"
     assert card["recipe"]["quantize"]["bits"] == 6
+    ngrams = load_recipe(command[2]).ngrams
+    assert ngrams is not None
+    assert card["recipe"]["ngrams"] == ngrams.model_dump(mode="json", exclude_none=True)
     assert load("demo").card == load().card == card
+
+
+def test_it_spells_in_a_twentieth_of_its_file_at_most() -> None:
+    spelling = read_packed(shipped_model()).spelling
+    assert spelling is not None
+    assert len(spelling.data) <= 0.05 * shipped_model().stat().st_size
+    lm = load("demo")
+    assert lm.can_spell
+    once, twice = (lm.open_score("Return the frobnicator.\n" * n).bits for n in (1, 2))
+    assert twice - once < 0.6 * once  # it has learned the word
+    assert lm.suggest("Return the frobnicator. The frobn", 1)[0].word == "frobnicator"
 
 
 def test_it_answers_without_being_named(

@@ -197,3 +197,17 @@ MANY_WORDS = ModelConfig(
     context=17,
 )
 """The last bin has several of the engines' blocks of words."""
+
+CODED = ModelConfig(
+    vocabulary=400,
+    cutoffs=(100,),
+    embedding_widths=(32, 8),
+    width=32,
+    layers=2,
+    heads=2,
+    key_width=16,
+    value_width=16,
+    ffn_width=96,
+    context=9,
+)
+"""Large enough that its integers are shorter as prefix codes."""

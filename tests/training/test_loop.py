@@ -232,6 +232,25 @@ def test_divergence_names_step_rate_and_checkpoint(
     saved = read_checkpoint(run.last)
     assert saved.progress.step == 6
     assert all(bool(t.isfinite().all()) for t in saved.tensors.values())
+    lower = float(message.split("--train.learning_rate ")[1])
+    assert 0 < lower < recipe.train.learning_rate
+
+
+def test_a_checkpoint_that_leads_to_divergence_at_once_is_not_called_good(
+    tmp_path: Path, corpus: Corpus
+) -> None:
+    def diverging(
+        model: LanguageModel, hidden: Tensor, batch: Batch, memory: Memory | None
+    ) -> Loss:
+        loss = next_word_loss(model, hidden, batch, memory).total
+        return Loss(total=loss if batch.step < 6 else loss * float("nan"))
+
+    run, recipe = Run(tmp_path), tiny_recipe(corpus)
+    for said in ("the last good checkpoint is", "leads there at once; the last good model is"):
+        with pytest.raises(NonFiniteLossError, match=said) as caught:
+            train(run, recipe, corpus, objective=diverging, quiet=True)
+    assert str(run.best) in str(caught.value)
+    assert run.best.is_file()
 
 
 def test_batch_must_be_shared_evenly(

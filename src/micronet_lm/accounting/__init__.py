@@ -6,6 +6,7 @@ from micronet_lm.accounting.recipe_target import describe
 from micronet_lm.accounting.rows import Account, Difference, Row
 from micronet_lm.accounting.rules import PAPER, Departure, Rules, challenge, choose_rules
 from micronet_lm.accounting.run_target import examine
+from micronet_lm.accounting.stage_targets import stage_targets
 from micronet_lm.accounting.target import Matrix, Rows, Target
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "describe",
     "differences",
     "examine",
+    "stage_targets",
 ]

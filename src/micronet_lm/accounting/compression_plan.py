@@ -6,7 +6,7 @@ from fractions import Fraction
 from micronet_lm.accounting.target import Matrix, Rows, Target
 from micronet_lm.config import FULL, PLACEMENTS
 from micronet_lm.errors import UsageError
-from micronet_lm.layout import EMBEDDINGS, PRUNABLE, Role, Slot, slots
+from micronet_lm.layout import EMBEDDINGS, Role, Slot, prunable_sizes, slots
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,7 +14,7 @@ class Plan:
     """Planned pruning and quantization of a model."""
 
     density: Fraction | None = None
-    """Share of non-zeros in every prunable matrix; None leaves the matrices unchanged."""
+    """Share of non-zeros in every matrix but position tables; None leaves all unchanged."""
     bits: int = FULL
     """Bits of weights and activations; 32 quantizes nothing."""
     activations: str = "code"
@@ -39,10 +39,10 @@ class Plan:
 
 def carry_out(plan: Plan, target: Target) -> Target:
     """Return a target pruned and quantized as planned."""
-    matrices = dict(target.matrices)
+    matrices, prunable = dict(target.matrices), prunable_sizes(target.shape)
     for slot in slots(target.shape):
         matrix = matrices[slot.name]
-        if plan.density is not None and slot.role in PRUNABLE:
+        if plan.density is not None and slot.name in prunable:
             matrix = replace(matrix, rows=evenly(slot, round(plan.density * matrix.size)).rows)
         if plan.bits < FULL:
             matrix = _quantized(matrix, slot.role, plan)
@@ -53,17 +53,22 @@ def carry_out(plan: Plan, target: Target) -> Target:
     return replace(target, matrices=matrices, bits=plan.bits, places=places, place_bits=None)
 
 
-def evenly(slot: Slot, nonzeros: int) -> Matrix:
-    """Return a matrix whose non-zeros are spread as evenly as possible over its rows."""
+def evenly(slot: Slot, nonzeros: int, biases: int | None = None) -> Matrix:
+    """Return a matrix whose non-zeros are spread as evenly as possible over its rows.
+
+    `biases` of its rows have a bias that is not zero, by default all of a matrix with a bias.
+    """
     low, more = divmod(nonzeros, slot.outputs)
-    biased = slot.bias is not None
-    groups = ((slot.outputs - more, low), (more, low + 1))
+    has = slot.bias is not None
+    left = (slot.outputs if biases is None else biases) if has else 0
+    rows = []
+    for count, own in ((slot.outputs - more, low), (more, low + 1)):
+        biased = min(left, count)
+        left -= biased
+        rows += [Rows(count=biased, nonzeros=own, biased=True)] if biased else []
+        rows += [Rows(count=count - biased, nonzeros=own)] if count > biased else []
     return Matrix(
-        name=slot.name,
-        outputs=slot.outputs,
-        inputs=slot.inputs,
-        rows=tuple(Rows(count=n, nonzeros=m, biased=biased) for n, m in groups if n),
-        has_bias=biased,
+        name=slot.name, outputs=slot.outputs, inputs=slot.inputs, rows=tuple(rows), has_bias=has
     )
 
 

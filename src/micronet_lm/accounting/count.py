@@ -23,7 +23,7 @@ def count(target: Target, rules: Rules = PAPER) -> Account:
     rows = [*_input(pieces)]
     for number in range(target.shape.layers):
         rows += [*_attention(pieces, number), *_feed_forward(pieces, number)]
-    rows += [*_softmax(pieces), *_cache(pieces)]
+    rows += [*_softmax(pieces), *_ngrams(pieces), *_cache(pieces)]
     return Account(target=target, rules=rules, rows=tuple(rows))
 
 
@@ -169,6 +169,32 @@ def _bin(pieces: Pieces, number: int) -> Iterator[Row]:
         if entries:
             yield pieces.matrix(label("other bins"), entries, input_bits=bits)
     yield pieces.others(label("softmax"), formulas.softmax(words) + int(factor))
+
+
+def _ngrams(pieces: Pieces) -> Iterator[Row]:
+    """Yield the table's storage, and what it adds to the probabilities of all words.
+
+    Under both rules: every word has a product and a sum for its probability without a context,
+    and so has every entry of the longest groups.
+    """
+    table = pieces.target.ngrams
+    if table is None:
+        return
+    label = Label(part="n-grams", component="n-grams", name="table")
+    words = pieces.target.shape.bounds[-1]
+    scaled = pieces.scaling(label, words + table.added)
+    added = pieces.additions(label, words + table.added)
+    yield Row(
+        label=label,
+        storage=formulas.plain(table.bits, 1),
+        multiplies=scaled.multiplies,
+        plain_multiplies=scaled.plain_multiplies,
+        adds=added.adds,
+        plain_adds=added.plain_adds,
+        other=Fraction(1),  # 1 − s becomes part of the first bin's divisor
+        size=words + table.entries,
+        nonzeros=words + table.entries,
+    )
 
 
 def _cache(pieces: Pieces) -> Iterator[Row]:

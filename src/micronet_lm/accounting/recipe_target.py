@@ -12,6 +12,9 @@ PAPER_BINS = (267_735, (3_500, 25_000))
 PAPER_SHARES = (198_232, 35_479, 11_858)
 """Number of WikiText-103's test tokens in each of the paper's three bins."""
 
+MOST_LAYERS = 2_000
+"""Most layers of a model that is counted without its file."""
+
 
 def describe(
     recipe: Recipe,
@@ -25,6 +28,11 @@ def describe(
         raise ConfigError(
             f"{name} has no vocabulary size: give its corpus with --corpus, or give "
             "--model.vocabulary"
+        )
+    if shape.layers > MOST_LAYERS:
+        raise ConfigError(
+            f"{name}: model.layers must be at most {MOST_LAYERS:,} to be counted, got "
+            f"{shape.layers:,}: every layer has rows of its own"
         )
     if shares is None:
         shares, shares_from = known_shares(shape)

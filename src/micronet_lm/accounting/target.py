@@ -64,6 +64,18 @@ class Matrix:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CountedTable:
+    """A table of n-grams, as far as storage and operations depend on it."""
+
+    bits: int
+    """Bits of all that is stored."""
+    entries: int
+    """Number of n-grams of two words or more."""
+    added: int
+    """Most entries that are added for one prediction: the longest group of each order."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Target:
     """A model as the counting uses it."""
 
@@ -75,6 +87,8 @@ class Target:
     """Matrices by name; see `layout`."""
     cache: int = 0
     """Size of the cache; 0 for no cache."""
+    ngrams: CountedTable | None = None
+    """The table of n-grams, if any."""
     shares: tuple[int, ...] = (1,)
     """Number of test tokens in each bin."""
     shares_from: str = "one bin"

@@ -8,6 +8,7 @@ from micronet_lm.artifact.container import Container
 from micronet_lm.artifact.packed_model import PackedModel, Weights
 from micronet_lm.artifact.packed_target import part_bytes
 from micronet_lm.config import FULL
+from micronet_lm.ngrams import NgramTable
 
 PARTS = {
     "embedding.tables": "tables",
@@ -58,6 +59,7 @@ def describe_model(model: PackedModel) -> dict[str, Any]:
     return {
         "model": model.shape.model_dump(mode="json", exclude={"dropout"}),
         "cache": vars(model.cache) if model.cache else None,
+        "ngrams": model.ngrams and {"share": model.ngrams.share, **model.ngrams.described()},
         "tokenizer": model.tokenizer or None,
         "activation_bits": model.activation_bits,
         "bits": sum(piece.stored for piece in listed),
@@ -70,11 +72,14 @@ def describe_model(model: PackedModel) -> dict[str, Any]:
 
 def file_bytes(container: Container) -> dict[str, int]:
     """Return the bytes of a packed file by what they hold."""
-    words, weights = container.parts["vocabulary"].bytes, part_bytes(container)
+    name = "vocabulary" if "vocabulary" in container.parts else "vocabulary.coded"
+    words, weights = container.parts[name].bytes, part_bytes(container)
+    spelling = container.parts["spelling"].bytes if "spelling" in container.parts else 0
     return {
         "bytes": container.bytes,
-        "header": container.bytes - words - weights,
+        "header": container.bytes - words - spelling - weights,
         "vocabulary": words,
+        "spelling": spelling,
         "weights": weights,
     }
 
@@ -86,6 +91,9 @@ def pieces(model: PackedModel) -> list[Piece]:
         found.append(_floats(f"activations.{place}", "activations", rows.shape))
     if model.cache is not None:
         found += [_floats(f"cache.{key}", "cache", (1,)) for key in ("theta", "lam")]
+    if model.ngrams is not None:
+        floats = (len(model.ngrams.values) + 1,)
+        found += [_table(model.ngrams), _floats("ngrams.values, .share", "n-grams", floats)]
     return found
 
 
@@ -119,6 +127,22 @@ def _piece(name: str, weights: Weights) -> Piece:
         sparse=weights.sparse,
         stored=weights.stored_bits,
         scales=0 if weights.scales is None else FULL * weights.scales.size,
+    )
+
+
+def _table(table: NgramTable) -> Piece:
+    """Return the words, codes and masks of a table of n-grams; its floats are another piece."""
+    size = len(table.unigrams) + sum(table.entries)
+    return Piece(
+        name="ngrams",
+        part="n-grams",
+        shape=(size,),
+        bits=table.bits,
+        size=size,
+        nonzeros=size,
+        sparse=False,
+        stored=table.stored_bits - FULL * (len(table.values) + 1),
+        scales=0,
     )
 
 

@@ -42,6 +42,13 @@ def make_card(
         },
         "recipe": _essentials(recipe),
         "perplexity": dict(perplexities),
+        **card_costs(target),
+    }
+
+
+def card_costs(target: Target) -> dict[str, Any]:
+    """Return what a card says of a model's costs."""
+    return {
         "shares": list(target.shares),
         "accounting": {rules.name: _totals(target, rules.name) for rules in (PAPER, challenge())},
     }

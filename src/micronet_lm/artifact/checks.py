@@ -4,6 +4,7 @@ import numpy as np
 
 from micronet_lm.artifact.bits import largest
 from micronet_lm.artifact.metadata import BITS, LARGEST_CACHE, refuse, short
+from micronet_lm.artifact.ngram_parts import check_table
 from micronet_lm.artifact.packed_model import CacheParameters, Floats, PackedModel, Weights
 from micronet_lm.artifact.scales import are_scales
 from micronet_lm.config import FULL, Place
@@ -28,6 +29,8 @@ def check_model(model: PackedModel) -> None:
     check_words(model)
     if model.cache is not None:
         check_cache(model.cache)
+    if model.ngrams is not None:
+        check_table(model.ngrams, model.shape.bounds[-1])
     if (model.activation_bits is None) != (not model.activations):
         refuse("activation_bits and quantized activations come together or not at all")
     for place, rows in model.activations.items():

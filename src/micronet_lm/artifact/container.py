@@ -4,7 +4,7 @@ The safetensors package would read it too, but its errors say little, and it doe
 refuse a duplicate name. Every number is checked against the file's length before it is used.
 """
 
-import mmap
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from micronet_lm.artifact.metadata import refuse, short, strict_json
+from micronet_lm.artifact.metadata import LONGEST_METADATA, refuse, short, strict_json
+from micronet_lm.checksum import checksum
 from micronet_lm.errors import ArtifactError
+from micronet_lm.files import open_regular
 
 LENGTH = 8
 """Size of the field at the beginning that holds the header's length, in bytes."""
-LONGEST_HEADER = 100_000_000
+LONGEST_HEADER = 16 << 20
+CHECKSUM = "checksum"
+"""Name of the last tensor, which holds the checksum of all bytes before it."""
+_SUM = 8
+"""Size of a checksum in bytes."""
 _TYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "U8": np.dtype("u1")}
 
 
@@ -49,14 +55,16 @@ class Container:
     """Length of the file."""
     parts: Mapping[str, Part]
     metadata: str
-    _data: "mmap.mmap"
+    checked: bool
+    """Whether it has a checksum, which was right; files of version 0.1 have none."""
+    _data: memoryview
 
-    def everything(self) -> "mmap.mmap":
+    def everything(self) -> memoryview:
         """Return the bytes of the whole file."""
         return self._data
 
     def array(self, name: str) -> NDArray[Any]:
-        """Return a tensor as a read-only view of the mapped file."""
+        """Return a tensor as a read-only view of the file's bytes."""
         part = self.parts[name]
         kind = _TYPES[part.dtype]
         count = part.bytes // kind.itemsize
@@ -73,16 +81,17 @@ def check_there(path: Path) -> None:
         )
     if not path.exists():
         raise ArtifactError(f"there is no file {path}: make one with 'micronet pack RUN -o {path}'")
+    if not path.is_file():
+        raise ArtifactError(f"{path} is not a regular file, such as a pipe or a device: give one")
 
 
 def open_container(path: Path) -> Container:
-    """Map a file and check its header, all lengths and all offsets."""
+    """Read a file and check its header, all lengths, all offsets and its checksum."""
     check_there(path)
-    with path.open("rb") as file:
-        size = file.seek(0, 2)
-        if size < LENGTH:
-            refuse(f"it has {size} bytes, too few for a header")
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    with open_regular(path) as file:
+        data = file.read()  # not mapped: a file that someone truncates would end the process
+    if (size := len(data)) < LENGTH:
+        refuse(f"it has {size} bytes, too few for a header")
     length = int.from_bytes(data[:LENGTH], "little")
     if length > LONGEST_HEADER or length > size - LENGTH:
         refuse(f"its header claims {length} bytes of {size}: it is not safetensors, or truncated")
@@ -97,7 +106,53 @@ def open_container(path: Path) -> Container:
     begin = LENGTH + length
     parts = {name: _part(name, entry, begin) for name, entry in header.items()}
     _check_places(parts, begin, size)
-    return Container(path=path, bytes=size, parts=parts, metadata=metadata, _data=data)
+    checked = _check_sum(parts.pop(CHECKSUM, None), data)
+    return Container(
+        path=path,
+        bytes=size,
+        parts=parts,
+        metadata=metadata,
+        checked=checked,
+        _data=memoryview(data),
+    )
+
+
+def write_container(
+    path: Path, parts: Mapping[str, NDArray[Any]], metadata: str, *, with_checksum: bool
+) -> None:
+    """Write tensors and metadata as safetensors: floats first, by name, the checksum last."""
+    arrays = sorted(parts.items(), key=lambda item: (item[1].dtype.itemsize == 1, item[0]))
+    header: dict[str, Any] = {"__metadata__": {"micronet": metadata}}
+    at = 0
+    for name, array in arrays:
+        kind = next(kind for kind, dtype in _TYPES.items() if dtype == array.dtype)
+        header[name] = {
+            "dtype": kind,
+            "shape": list(array.shape),
+            "data_offsets": [at, at := at + array.nbytes],
+        }
+    if with_checksum:
+        header[CHECKSUM] = {"dtype": "U8", "shape": [_SUM], "data_offsets": [at, at + _SUM]}
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % LENGTH)
+    data = b"".join(
+        [len(text).to_bytes(LENGTH, "little"), text, *(array.tobytes() for _, array in arrays)]
+    )
+    with path.open("wb") as file:
+        file.write(data)
+        if with_checksum:
+            file.write(int(checksum(data), 16).to_bytes(_SUM, "little"))
+
+
+def _check_sum(part: Part | None, data: bytes) -> bool:
+    """Compare the file's bytes with its checksum; return whether it has one."""
+    if part is None:
+        return False
+    if (part.dtype, part.shape, part.end) != ("U8", (_SUM,), len(data)):
+        refuse("its tensor checksum is not the file's last 8 bytes")
+    if int(checksum(memoryview(data)[:-_SUM]), 16) != int.from_bytes(data[-_SUM:], "little"):
+        refuse("its bytes do not have the checksum that was written with them: it is damaged")
+    return True
 
 
 def _metadata(record: Any) -> str:
@@ -105,7 +160,10 @@ def _metadata(record: Any) -> str:
         refuse("it has no metadata 'micronet': it is another kind of safetensors file")
     if len(record) > 1:
         refuse("its metadata must have only the entry 'micronet'")
-    return str(record["micronet"])
+    text = str(record["micronet"])
+    if (size := len(text.encode("utf-8"))) > LONGEST_METADATA:
+        refuse(f"its metadata have {size:,} bytes, more than the {LONGEST_METADATA:,} allowed")
+    return text
 
 
 def _part(name: str, entry: Any, base: int) -> Part:

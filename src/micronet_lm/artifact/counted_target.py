@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from micronet_lm.accounting import Target, describe, examine
+from micronet_lm.accounting import Target, describe, examine, stage_targets
 from micronet_lm.accounting.recipe_target import known_shares
 from micronet_lm.accounting.run_target import counted_shares
 from micronet_lm.artifact.card import card_shares
@@ -19,13 +19,30 @@ from micronet_lm.runs import Which
 Shares = tuple[int, ...]
 
 
-def recipe_target(
+def recipe_targets(
     name: str, overrides: Mapping[str, Any], corpus: Path | None, shares: Shares | None
-) -> Target:
-    """Describe the model of a preset or a recipe's file; a corpus tells its words and shares."""
-    recipe = load_recipe(name, overrides)
-    if corpus is None:
-        return describe(recipe, name, shares)
+) -> dict[str, Target]:
+    """Describe the model of a preset or a recipe's file after each stage, its teacher first.
+
+    A corpus tells its words and shares.
+    """
+    recipe, origin = load_recipe(name, overrides), "given"
+    if corpus is not None:
+        recipe, opened = _with_words_of(recipe, corpus)
+        if shares is None:
+            shares, origin = _shares_of(opened, recipe.model)
+    found = {}
+    if recipe.distill is not None and recipe.distill.teacher is not None:
+        words = {"model.vocabulary": recipe.model.vocabulary}
+        teacher = merge_recipe(load_recipe(recipe.distill.teacher), words)
+        # A teacher with bins of its own has other shares, which only a corpus tells.
+        if teacher.model.cutoffs == recipe.model.cutoffs:
+            found["teacher"] = describe(teacher, recipe.distill.teacher, shares, origin)
+    return {**found, **stage_targets(recipe, name, shares, origin)}
+
+
+def _with_words_of(recipe: Recipe, corpus: Path) -> tuple[Recipe, Corpus]:
+    """Return the recipe with the size of a corpus's vocabulary, and the corpus."""
     opened = Corpus.open(corpus)
     size, wanted = len(opened.vocabulary), recipe.model.vocabulary
     if wanted is not None and wanted != size:
@@ -33,10 +50,7 @@ def recipe_target(
             f"model.vocabulary is {wanted:,} but {opened.path} has {size:,} words; "
             "name the corpus that the recipe is made for, or leave --corpus out"
         )
-    recipe = merge_recipe(recipe, {"model.vocabulary": size})
-    if shares:
-        return describe(recipe, name, shares)
-    return describe(recipe, name, *_shares_of(opened, recipe.model))
+    return merge_recipe(recipe, {"model.vocabulary": size}), opened
 
 
 def run_target(

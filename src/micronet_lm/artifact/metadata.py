@@ -2,21 +2,35 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NoReturn
 
 from micronet_lm.artifact.packed_model import PackedModel, Weights
-from micronet_lm.config import FULL, ModelConfig
+from micronet_lm.config import FULL, LARGEST_SIZE, ModelConfig
 from micronet_lm.corpus.tokenizers import TOKENIZERS
 from micronet_lm.errors import ArtifactError
 from micronet_lm.layout import norm_names, tensor_shapes
 
 FORMAT = 1
-"""Version of the format; any other is refused."""
-LARGEST_SIZE = 2**31 - 1
+"""Version of the format of a model without a table of n-grams."""
+WITH_NGRAMS = 2
+"""Version of the format of a model with one."""
+WITH_CODES = 3
+"""Version of the format of a model whose words and integers may be prefix codes."""
 LARGEST_CACHE = 2**24
+LONGEST_METADATA = 4 << 20
+"""Most bytes of the metadata with the card."""
+DEEPEST_CARD = 64
+"""Most values within values of the card."""
+LONGEST_NUMBER = 400
+"""Most characters of a number."""
+LARGEST_POWER = 300
+"""Numbers are below 10 to this power, so that no reader makes infinity of one."""
+LONGEST_NGRAM = 8
+CODE_BITS = range(2, 9)
+"""Allowed widths of the codes of n-grams' values."""
 BITS = range(2, 17)
 """Allowed widths of integers."""
 
@@ -43,6 +57,15 @@ class DescribedCache:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DescribedNgrams:
+    """Description of the table of n-grams."""
+
+    bits: int
+    entries: tuple[int, ...]
+    """Number of entries of each order from 2 on."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Metadata:
     """The metadata of a packed file."""
 
@@ -52,28 +75,39 @@ class Metadata:
     activation_bits: int | None
     tensors: Mapping[str, Described]
     card: Mapping[str, Any]
+    ngrams: DescribedNgrams | None = None
+    coded: bool = False
+    """Whether words and integers may be prefix codes."""
 
 
-def to_json(model: PackedModel) -> str:
-    """Return the metadata of a model; the same model gives the same text."""
+def to_json(model: PackedModel, coded: Collection[str] = ()) -> str:
+    """Return the metadata of a model; the same model gives the same text.
+
+    `coded` names the tensors whose integers are prefix codes.
+    """
     shape = model.shape.model_dump(mode="json")
+    plain = WITH_NGRAMS if model.ngrams else FORMAT
+    ngrams = model.ngrams.described() if model.ngrams else None
     record = {
-        "format": FORMAT,
+        "format": WITH_CODES if model.coded else plain,
         "model": {key: shape[key] for key in _SHAPE},
         "cache": model.cache and {"size": model.cache.size, "ramp": model.cache.ramp},
         "tokenizer": model.tokenizer,
         "activation_bits": model.activation_bits,
-        "tensors": {name: _described(model.tensors[name]) for name in sorted(model.tensors)},
+        "tensors": {
+            name: _described(model.tensors[name], name in coded) for name in sorted(model.tensors)
+        },
+        **({"ngrams": ngrams} if ngrams or model.coded else {}),
         "card": dict(model.card),
     }
     return json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def _described(weights: Weights) -> dict[str, Any]:
+def _described(weights: Weights, coded: bool) -> dict[str, Any]:
     return {
         "shape": list(weights.values.shape),
         "bits": weights.bits,
-        "nonzeros": weights.nonzeros if weights.sparse else None,
+        "nonzeros": weights.nonzeros if weights.sparse and not coded else None,
     }
 
 
@@ -82,10 +116,12 @@ def from_json(text: str) -> Metadata:
     record = strict_json(text, "the metadata")
     if not isinstance(record, dict):
         refuse("the metadata is not a JSON object")
-    if type(record.get("format")) is not int or record["format"] != FORMAT:
-        refuse(f"its format must be {FORMAT}, got {short(record.get('format'))}")
+    version = record.get("format")
+    if type(version) is not int or version not in (FORMAT, WITH_NGRAMS, WITH_CODES):
+        refuse(f"its format must be {FORMAT}, {WITH_NGRAMS} or {WITH_CODES}, got {short(version)}")
     keys = ("format", "model", "cache", "tokenizer", "activation_bits", "tensors", "card")
-    _check_keys(record, keys, "the metadata")
+    more = () if version == FORMAT else ("ngrams",)
+    _check_keys(record, (*keys, *more), "the metadata")
     shape = _shape(record["model"])
     if record["tokenizer"] not in TOKENIZERS:
         refuse(
@@ -97,6 +133,7 @@ def from_json(text: str) -> Metadata:
         refuse(f"its activation_bits must be 2 to 16 or null, got {short(bits)}")
     if not isinstance(record["card"], dict):
         refuse("its card is not a JSON object")
+    _check_depth(record["card"])
     return Metadata(
         model=shape,
         cache=_cache(record["cache"]),
@@ -104,6 +141,8 @@ def from_json(text: str) -> Metadata:
         activation_bits=bits,
         tensors=_tensors(record["tensors"], shape),
         card=record["card"],
+        ngrams=_ngrams(record["ngrams"], may_lack=version == WITH_CODES) if more else None,
+        coded=version == WITH_CODES,
     )
 
 
@@ -121,22 +160,60 @@ def strict_json(text: str, what: str) -> Any:
     def constant(name: str) -> NoReturn:
         refuse(f"{what} has the number {name}")
 
-    def finite(digits: str) -> float:
-        number = float(digits)
-        if math.isinf(number):
-            refuse(f"{what} has the number {short(digits)}, which is too large")
-        return number
+    def checked(digits: str) -> str:
+        if len(digits) > LONGEST_NUMBER:
+            refuse(f"{what} has a number of {len(digits):,} characters, at most 400 are allowed")
+        if _power(digits) >= LARGEST_POWER:
+            refuse(f"{what} has the number {short(digits)}, which is not below 1e300")
+        return digits
+
+    def whole(digits: str) -> int | float:
+        # −0 is a number, but not one of the whole ones that sizes and offsets are.
+        return -0.0 if digits == "-0" else int(checked(digits))
 
     try:
         found = json.loads(
-            text, object_pairs_hook=pairs, parse_constant=constant, parse_float=finite
+            text,
+            object_pairs_hook=pairs,
+            parse_constant=constant,
+            parse_int=whole,
+            parse_float=lambda digits: float(checked(digits)),
         )
-        json.dumps(found, ensure_ascii=False).encode("utf-8")
+        if "\\u" in text or not text.isascii():
+            json.dumps(found, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
         refuse(f"{what} has text with half of a surrogate pair")
     except (ValueError, RecursionError) as error:
         refuse(f"{what} is not JSON: {error}")
     return found
+
+
+def _power(digits: str) -> float:
+    """Return the power of ten of a number's first digit that is not 0, by its text.
+
+    How a number is rounded must not decide whether a file is accepted.
+    """
+    mantissa, _, exponent = digits.lower().lstrip("-").partition("e")
+    before, _, after = mantissa.partition(".")
+    if first := before.lstrip("0"):
+        power = len(first) - 1
+    elif first := after.lstrip("0"):
+        power = len(first) - len(after) - 1
+    else:
+        return -math.inf
+    return power + int(exponent or "0")
+
+
+def _check_depth(card: Any) -> None:
+    level, depth = [card], 0
+    while level:
+        if depth > DEEPEST_CARD:
+            refuse(f"its card has values within values more than {DEEPEST_CARD} deep")
+        inner = (value for value in level if isinstance(value, dict | list))
+        level = [
+            v for value in inner for v in (value.values() if isinstance(value, dict) else value)
+        ]
+        depth += 1
 
 
 def _shape(record: Any) -> ModelConfig:
@@ -170,6 +247,24 @@ def _cache(record: Any) -> DescribedCache | None:
     if type(ramp) is not int or not 0 <= ramp <= size:
         refuse(f"its cache.ramp must be from 0 to cache.size {size}, got {short(ramp)}")
     return DescribedCache(size=size, ramp=ramp)
+
+
+def _ngrams(record: Any, *, may_lack: bool) -> DescribedNgrams | None:
+    if record is None and may_lack:
+        return None
+    if not isinstance(record, dict):
+        refuse("its ngrams are not a JSON object")
+    _check_keys(record, ("order", "bits", "entries"), "its ngrams")
+    order, bits, entries = record["order"], record["bits"], record["entries"]
+    if type(order) is not int or not 2 <= order <= LONGEST_NGRAM:
+        refuse(f"its ngrams.order must be from 2 to {LONGEST_NGRAM}, got {short(order)}")
+    if type(bits) is not int or bits not in CODE_BITS:
+        refuse(f"its ngrams.bits must be from 2 to 8, got {short(bits)}")
+    if not isinstance(entries, list) or len(entries) != order - 1:
+        refuse(f"its ngrams.entries must be {order - 1} numbers, got {short(entries)}")
+    for number in entries:
+        _check_size(number, "ngrams.entries")
+    return DescribedNgrams(bits=bits, entries=tuple(entries))
 
 
 def _tensors(record: Any, shape: ModelConfig) -> dict[str, Described]:

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from micronet_lm.config import FULL, ModelConfig, Place
+from micronet_lm.ngrams import NgramTable
+from micronet_lm.spelling import Spelling
 
 Floats = NDArray[np.float32]
 
@@ -94,5 +96,11 @@ class PackedModel:
     """Bits of quantized activations, 2 to 16; None if none are quantized."""
     activations: Mapping[Place, Floats] = field(default_factory=dict)
     """(count, 2) for each quantized place: a range and a scale per quantizer."""
+    ngrams: NgramTable | None = None
+    """A table of n-grams that the softmax is mixed with."""
+    spelling: Spelling | None = None
+    """Model of words outside the vocabulary, if any."""
+    coded: bool = False
+    """Whether a file has words and integers as prefix codes, where these are shorter."""
     card: Mapping[str, Any] = field(default_factory=dict)
     """Description of the model and its origin; plain JSON values."""

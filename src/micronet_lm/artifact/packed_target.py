@@ -2,15 +2,18 @@
 
 from dataclasses import replace
 
+import numpy as np
+
 from micronet_lm.accounting.recipe_target import check_shares
 from micronet_lm.accounting.run_target import measured
-from micronet_lm.accounting.target import Matrix, Target, usual_bits
+from micronet_lm.accounting.target import CountedTable, Matrix, Target, usual_bits
 from micronet_lm.artifact.container import Container
 from micronet_lm.artifact.packed_model import PackedModel
 from micronet_lm.config import FULL
 from micronet_lm.layout import slots
+from micronet_lm.ngrams import NgramTable
 
-UNCOUNTED = frozenset({"vocabulary"})
+UNCOUNTED = frozenset({"vocabulary", "vocabulary.coded", "spelling"})
 """Tensors that the challenge does not count: inference by ids does not need them."""
 
 
@@ -38,9 +41,16 @@ def target_of(
         shares=shares,
         shares_from=shares_from,
         bits=usual_bits(model.shape, matrices, model.activation_bits),
+        ngrams=counted_table(model.ngrams) if model.ngrams else None,
         places=frozenset(model.activations),
         place_bits=model.activation_bits,
     )
+
+
+def counted_table(table: NgramTable) -> CountedTable:
+    """Return what the counting needs of a table of n-grams."""
+    longest = sum(int(np.diff(own.starts).max()) for own in table.orders)
+    return CountedTable(bits=table.stored_bits, entries=sum(table.entries), added=longest)
 
 
 def stored_bits(model: PackedModel) -> int:
@@ -49,9 +59,10 @@ def stored_bits(model: PackedModel) -> int:
     for weights in model.tensors.values():
         total += weights.stored_bits
     total += sum(FULL * rows.size for rows in model.activations.values())
+    total += model.ngrams.stored_bits if model.ngrams else 0
     return total + (2 * FULL if model.cache else 0)
 
 
 def part_bytes(container: Container) -> int:
-    """Return the bytes of a file's tensors, without the words."""
+    """Return the bytes of a file's tensors, without the words and their spelling."""
     return sum(part.bytes for name, part in container.parts.items() if name not in UNCOUNTED)

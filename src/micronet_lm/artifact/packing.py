@@ -11,8 +11,9 @@ from micronet_lm.accounting.run_target import counted_shares
 from micronet_lm.artifact.card import known_perplexity, make_card
 from micronet_lm.artifact.packed_model import CacheParameters, Floats, PackedModel, Weights
 from micronet_lm.artifact.packed_target import target_of
+from micronet_lm.artifact.spelled import spelling_of
 from micronet_lm.artifact.writer import write_packed
-from micronet_lm.config import Place, Recipe
+from micronet_lm.config import PackConfig, Place, Recipe, SpellingConfig
 from micronet_lm.corpus import Corpus
 from micronet_lm.corpus.store import open_known
 from micronet_lm.errors import RunError
@@ -33,6 +34,11 @@ def model_of_run(path: Path, corpus: Corpus | None, checkpoint: Which = "best") 
     """Read a run's checkpoint, with the words of its corpus or none if it is not given."""
     check_run(path)
     recipe = run_recipe(path)
+    if recipe.model.scale_embedding:
+        raise RunError(
+            f"{path} has model.scale_embedding true, a factor that packed files do not have: train "
+            "without it to pack the model"
+        )
     if corpus is not None and recipe.model.vocabulary != len(corpus.vocabulary):
         raise RunError(
             f"the run's model has {recipe.model.vocabulary:,} words, but {corpus.path} has "
@@ -108,14 +114,21 @@ def pack_run(
     name: str | None = None,
     perplexities: Mapping[str, float] | None = None,
     made_by: str | None = None,
+    spelling: SpellingConfig | None = None,
+    form: PackConfig | None = None,
 ) -> PackedModel:
-    """Pack a run into one file with its card.
+    """Pack a run into one file with its card, and with a spelling model if `spelling` or the run's
+    recipe asks for one, in the `form` of the call or of the recipe.
 
     The card gets `perplexities` by split, beside the checkpoint's own validation perplexity, and
     `made_by`, the command that makes the model.
     """
     check_run(path)
     recipe, own = run_recipe(path), corpus_of_run(path, corpus)
+    if spelling is not None:
+        recipe = recipe.model_copy(update={"spelling": spelling})
+    if form is not None:
+        recipe = recipe.model_copy(update={"pack": form})
     model = model_of_run(path, own, checkpoint)
     shares = counted_shares(own.split("test"), recipe.model)
     target = target_of(model, str(path), shares, shares_from="the corpus's test split")
@@ -128,8 +141,11 @@ def pack_run(
         perplexities={**known, **(perplexities or {})},
         made_by=made_by or f"micronet pack {path.name} -o {out.name}",
     )
-    model = replace(model, card=card)
+    model = replace(model, card=card, coded=recipe.pack is not None and recipe.pack.coded)
     write_packed(out, model)
+    if recipe.spelling is not None:
+        model = replace(model, spelling=spelling_of(own, recipe.spelling, out.stat().st_size))
+        write_packed(out, model)
     return model
 
 

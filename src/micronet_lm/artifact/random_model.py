@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from micronet_lm.artifact.packed_model import CacheParameters, Floats, PackedModel, Weights
 from micronet_lm.artifact.scales import quantized, scales_of
 from micronet_lm.config import FULL, ModelConfig, Place
-from micronet_lm.layout import PRUNABLE, Role, Slot, norm_names, slots
+from micronet_lm.layout import Role, Slot, norm_names, slots
+from micronet_lm.ngrams import NgramTable, estimate_table
 
 TABLE_SIZE = 0.05
 """Standard deviation of the tables' weights; that of logits is then about 3."""
@@ -33,6 +35,9 @@ RANGES = {
 """Approximate range of a random model's activations at each place."""
 
 
+_SPARSE = frozenset({Role.LAYER, Role.PROJECTION, Role.TABLE})
+
+
 @dataclass(frozen=True, kw_only=True)
 class Choice:
     """Pruning, quantization and cache of a random model."""
@@ -44,7 +49,7 @@ class Choice:
     lam: float = 0.1
     ramp: int = 0
     sparsity: float = 0.0
-    """Share of zeros in every prunable matrix."""
+    """Share of zeros in every matrix of layers, projections and tables."""
     bits: int = FULL
     """Bits of all matrices without an option of their own."""
     table_bits: int | None = None
@@ -57,6 +62,10 @@ class Choice:
     """Bits of the activations; None for as many as `bits`."""
     places: Collection[Place] = ()
     """Places to quantize; those that the model does not have are ignored."""
+    ngrams: int = 0
+    """Order of a table of n-grams of random text; 0 for none."""
+    share: float = 0.3
+    """The table's share."""
     tokenizer: str = "wikitext"
 
 
@@ -89,8 +98,27 @@ def random_model(shape: ModelConfig, choice: Choice | None = None) -> PackedMode
         cache=cache,
         activation_bits=activation_bits if activations else None,
         activations=activations,
+        ngrams=_table(shape.bounds[-1], choice) if choice.ngrams else None,
         card={"name": "random", "seed": choice.seed},
     )
+
+
+def _table(vocabulary: int, choice: Choice) -> NgramTable:
+    """Return the table of a random text whose words often come in the same order."""
+    random = np.random.default_rng(choice.seed)
+    phrases = [zipf_ids(random, vocabulary, length) for length in random.integers(2, 9, 40)]
+    parts = []
+    for number in random.integers(0, len(phrases), 200):
+        parts += [phrases[number], zipf_ids(random, vocabulary, 3)]
+    text = np.concatenate([np.arange(vocabulary), *parts])
+    return estimate_table(
+        text, vocabulary, order=choice.ngrams, min_count=2, bits=4, share=choice.share
+    )
+
+
+def zipf_ids(random: np.random.Generator, vocabulary: int, count: int) -> NDArray[np.int64]:
+    """Return random words, rarer ones with higher ids."""
+    return np.asarray(random.random(count) ** 2 * vocabulary).astype(np.int64)
 
 
 def random_words(count: int) -> list[str]:
@@ -120,7 +148,7 @@ def _matrix(slot: Slot, choice: Choice, random: np.random.Generator) -> Floats:
         size = 0.3
     shape = (slot.inputs, slot.outputs) if slot.transposed else (slot.outputs, slot.inputs)
     weights = random.standard_normal(shape, np.float32) * np.float32(size)
-    zeros = round(choice.sparsity * weights.size) if slot.role in PRUNABLE else 0
+    zeros = round(choice.sparsity * weights.size) if slot.role in _SPARSE else 0
     if zeros:
         flat = weights.reshape(-1)
         flat[np.argpartition(np.abs(flat), zeros - 1)[:zeros]] = 0

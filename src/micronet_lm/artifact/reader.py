@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from micronet_lm.artifact.bits import loose_bits, packed_size, unpack_integers, unpack_mask
 from micronet_lm.artifact.checks import check_model
+from micronet_lm.artifact.coded_integers import WIDEST, integers_of, read_coded
+from micronet_lm.artifact.coded_words import decode_words
 from micronet_lm.artifact.container import Container, open_container
 from micronet_lm.artifact.metadata import (
     Described,
@@ -19,10 +21,17 @@ from micronet_lm.artifact.metadata import (
     refuse,
     short,
 )
+from micronet_lm.artifact.ngram_parts import read_table
 from micronet_lm.artifact.packed_model import CacheParameters, PackedModel, Weights
+from micronet_lm.artifact.prefix_codes import decode_blocks
 from micronet_lm.config import FULL, Place
 from micronet_lm.errors import ArtifactError
 from micronet_lm.layout import is_norm
+from micronet_lm.ngrams import NgramTable
+from micronet_lm.spelling import Spelling
+
+LARGEST_TEXT = 2**32 - 1
+"""The vocabulary has fewer bytes than this."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,13 +63,16 @@ def _model(container: Container) -> PackedModel:
     reader = _Reader(container)
     model = PackedModel(
         shape=metadata.model,
-        tensors={name: reader.weights(name, told) for name, told in metadata.tensors.items()},
-        words=reader.words(metadata.model.bounds[-1]),
+        tensors=reader.tensors(metadata),
+        words=reader.words(metadata.model.bounds[-1], coded=metadata.coded),
         tokenizer=metadata.tokenizer,
         cache=reader.cache(metadata.cache),
+        spelling=reader.spelling(),
         activation_bits=metadata.activation_bits,
         activations=reader.activations(metadata),
+        ngrams=reader.ngrams(metadata),
         card=metadata.card,
+        coded=metadata.coded,
     )
     reader.finish()
     check_model(model)
@@ -91,6 +103,38 @@ class _Reader:
         """Refuse parts that were not read."""
         if self._left:
             refuse(f"it has an unknown tensor {short(min(self._left))}")
+
+    def tensors(self, metadata: Metadata) -> dict[str, Weights]:
+        """Return all weight tensors; those that are coded are decoded together."""
+        found = self._decoded(metadata) if metadata.coded else {}
+        for name, told in metadata.tensors.items():
+            if name not in found:
+                found[name] = self.weights(name, told)
+        return {name: found[name] for name in metadata.tensors}
+
+    def _decoded(self, metadata: Metadata) -> dict[str, Weights]:
+        coded = {
+            name: told
+            for name, told in metadata.tensors.items()
+            if f"{name}.coded" in self._container.parts
+            and told.nonzeros is None
+            and told.bits <= WIDEST
+        }
+        blocks = []
+        for name, told in coded.items():
+            size = self._container.parts[f"{name}.coded"].bytes
+            part = self.take(f"{name}.coded", "U8", size)
+            count = int(np.prod(told.shape, dtype=object))
+            blocks.append(read_coded(name, part, count, told.bits))
+        symbols = decode_blocks(blocks) if blocks else []
+        return {
+            name: Weights(
+                values=integers_of(own, told.bits).reshape(told.shape),
+                scales=self._scales(f"{name}.steps", told.shape[0]),
+                bits=told.bits,
+            )
+            for (name, told), own in zip(coded.items(), symbols, strict=True)
+        }
 
     def weights(self, name: str, told: Described) -> Weights:
         """Return a weight tensor; it must be stored in the shorter of its two forms."""
@@ -126,10 +170,15 @@ class _Reader:
             bits=told.bits,
         )
 
-    def words(self, count: int) -> Sequence[str]:
+    def words(self, count: int, *, coded: bool) -> Sequence[str]:
         """Return the vocabulary's words."""
-        part = self._container.parts.get("vocabulary")
-        data = self.take("vocabulary", "U8", part.bytes if part else 0).tobytes()
+        if coded and (codes := self._container.parts.get("vocabulary.coded")):
+            data = decode_words(self.take("vocabulary.coded", "U8", codes.bytes), count)
+        else:
+            part = self._container.parts.get("vocabulary")
+            data = self.take("vocabulary", "U8", part.bytes if part else 0).tobytes()
+        if len(data) >= LARGEST_TEXT:
+            refuse(f"its vocabulary has {len(data):,} bytes, {LARGEST_TEXT - 1:,} are allowed")
         try:
             words = data.decode("utf-8").split("\n")
         except UnicodeDecodeError as error:
@@ -147,6 +196,13 @@ class _Reader:
         theta, lam = (float(self.take(f"cache.{key}", "F32", 1)[0]) for key in ("theta", "lam"))
         return CacheParameters(size=described.size, theta=theta, lam=lam, ramp=described.ramp)
 
+    def spelling(self) -> Spelling | None:
+        """Return the spelling model, or None without one."""
+        part = self._container.parts.get("spelling")
+        if part is None:
+            return None
+        return Spelling.from_bytes(self.take("spelling", "U8", part.bytes).tobytes())
+
     def activations(self, metadata: Metadata) -> dict[Place, NDArray[np.float32]]:
         """Return the quantizers of all quantized places."""
         found = {}
@@ -155,6 +211,11 @@ class _Reader:
             if part := self._container.parts.get(name):
                 found[place] = self.take(name, "F32", *part.shape)
         return found
+
+    def ngrams(self, metadata: Metadata) -> NgramTable | None:
+        """Return the table of n-grams, if the file has one."""
+        told = metadata.ngrams
+        return None if told is None else read_table(self.take, told, metadata.model.bounds[-1])
 
     def _scales(self, name: str, rows: int) -> NDArray[np.float32]:
         part = self._container.parts.get(name)

@@ -1,6 +1,6 @@
 """How `micronet account` shows a count to people."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from rich.console import RenderableType
@@ -12,6 +12,7 @@ from micronet_lm.accounting.formulas import FORMULAS
 from micronet_lm.accounting.memory import state, transient
 from micronet_lm.accounting.summary import Group, as_group, factors, grouped, summed
 from micronet_lm.accounting.target import Target
+from micronet_lm.cli.output import make_table
 from micronet_lm.config import FULL
 
 _COLUMNS = ("storage", "multiplies", "adds", "other", "bits", "density")
@@ -27,6 +28,21 @@ def account_shown(account: Account, *, details: bool = False) -> Iterator[Render
     if account.rules.departures:
         yield ""
         yield _differences(account)
+
+
+def stages_shown(name: str, stages: Mapping[str, Account]) -> Iterator[RenderableType]:
+    """Yield a line for a recipe's model after each stage."""
+    columns = ("parameters", "storage", "operations", "score")
+    table = make_table("stage", *columns, title=f"{name}, stage by stage")
+    for stage, own in stages.items():
+        amounts = (own.storage, own.operations)
+        table.add_row(
+            stage,
+            f"{own.target.parameters:,}",
+            *(f"{float(amount):,.0f}" for amount in amounts),
+            f"{float(own.score):.7f}",
+        )
+    yield table
 
 
 def formulas_shown() -> Iterator[RenderableType]:

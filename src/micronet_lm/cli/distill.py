@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from micronet_lm.cli.parsers import Arguments, Verbs, add_folder, add_verb
-from micronet_lm.cli.runs import add_training, finish_training, training_job
+from micronet_lm.cli.runs import add_training, finish_training, in_each_process, training_job
 from micronet_lm.config import Recipe, describe_keys
 from micronet_lm.errors import ConfigError, UsageError
 
@@ -51,6 +51,7 @@ def add(verbs: Verbs) -> None:
     add_folder(parser, "--labels", "what micronet soft-labels wrote")
 
 
+@in_each_process
 def _run(arguments: Arguments) -> int:
     labels: list[SoftLabels] = []
 

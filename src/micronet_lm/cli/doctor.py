@@ -32,7 +32,7 @@ def add(verbs: Verbs) -> None:
         help="show what works on this machine",
         description=(
             "Show versions, processor, engine kernels with a self-test of each, torch and what its "
-            "products can do, extras, and where things lie."
+            "products can do, extras, and the folders in use."
         ),
         epilog=_EXAMPLE,
     )

@@ -1,4 +1,4 @@
-"""`micronet evaluate`: the perplexity of a run's model or of a packed file."""
+"""`micronet evaluate`: the perplexity of a run's model or of a packed file, or its suggestions."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -11,8 +11,17 @@ from rich.table import Table
 from rich.text import Text
 
 from micronet_lm.cli import parsers
+from micronet_lm.cli.keystrokes import add_keystrokes, run_keystrokes
 from micronet_lm.cli.output import make_table, print_report
-from micronet_lm.cli.packed import open_model, read_text, unknown_sentence, unknown_share
+from micronet_lm.cli.packed import (
+    open_model,
+    open_report,
+    open_sentence,
+    pipeline_file,
+    read_text,
+    unknown_sentence,
+    unknown_share,
+)
 from micronet_lm.cli.parsers import Arguments, Verbs
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import UsageError
@@ -25,9 +34,12 @@ _EXAMPLE = """examples:
   micronet evaluate runs/train/demo --cache.size 4000
   micronet evaluate model.safetensors --corpus data/demo --split test
   micronet evaluate model.safetensors --text story.txt
+  micronet evaluate model.safetensors --keystrokes --slots 3 --text letters.txt
 
 A packed file is evaluated without torch. For runs, --cache.size, --cache.ramp, --cache.theta and
 --cache.lam evaluate with another cache than the run's own; a size of 0 means none.
+--keystrokes types a text with a packed file's suggestions: keystroke savings, recall of the next
+word, share of unknown words and latency, once forgetting at each line's end and once learning.
 """
 
 
@@ -46,7 +58,10 @@ def add(verbs: Verbs) -> None:
         keys=True,
     )
     parser.add_argument(
-        "target", type=Path, metavar="TARGET", help="a run's folder or a packed file"
+        "target",
+        type=Path,
+        metavar="TARGET",
+        help="a run's folder, a packed file, or a pipeline's folder for its packed file",
     )
     parsers.add_split(parser)
     parsers.add_checkpoint(parser)
@@ -55,12 +70,25 @@ def add(verbs: Verbs) -> None:
         parser, "--chunk", type=parsers.whole(1), help="tokens at once; changes only the speed"
     )
     parser.add_argument("--text", metavar="FILE", help="a packed file's text instead of a corpus")
+    add_keystrokes(parser)
     parsers.add_engine(parser)
     parsers.add_threads(parser)
 
 
 def _run(arguments: Arguments) -> int:
+    arguments.target = pipeline_file(arguments.target)
+    if arguments.keystrokes:
+        return run_keystrokes(arguments)
+    parsers.refuse(arguments, "is for --keystrokes", "--slots", "--personal", "--incognito")
+    for key in arguments.overrides:
+        if not key.startswith("cache."):
+            raise UsageError(f"'--{key}' is not an option here; only the cache can be changed")
     is_packed = arguments.target.is_file() or arguments.target.suffix == ".safetensors"
+    if not is_packed and not arguments.target.exists():
+        raise UsageError(
+            f"there is neither a run nor a packed file at {arguments.target}; 'micronet train' "
+            "makes a run, and 'micronet pack' makes a file from it"
+        )
     report, result = (_evaluate_packed if is_packed else _evaluate_run)(arguments)
     shown = (_shown_packed if is_packed else _shown_run)(report, result)
     return print_report({**report, **result.as_json()}, shown, as_json=arguments.json)
@@ -69,10 +97,6 @@ def _run(arguments: Arguments) -> int:
 def _evaluate_run(arguments: Arguments) -> tuple[dict[str, Any], Evaluation]:
     parsers.refuse(arguments, "is for packed files; 'micronet pack' makes one from a run", "--text")
     parsers.refuse(arguments, "is for packed files; torch computes a run", "--engine", "--threads")
-    for key in arguments.overrides:
-        if not key.startswith("cache."):
-            raise UsageError(f"'--{key}' is not an option here; only the cache can be changed")
-
     from micronet_lm.training import CHUNK, Run, evaluate
     from micronet_lm.training.evaluation import change_cache
 
@@ -104,7 +128,8 @@ def _evaluate_packed(arguments: Arguments) -> tuple[dict[str, Any], Evaluation]:
     parsers.refuse(arguments, "is for runs; a packed file's engine chooses its own", "--chunk")
     if (arguments.text is None) == (arguments.corpus is None):
         raise UsageError(
-            "say what a packed file is evaluated on: --corpus DIR with --split, or --text FILE"
+            f"give the text to evaluate the packed file {arguments.target} on: --corpus DIR with "
+            "--split, or --text FILE"
         )
     parsers.refuse(arguments, "is for runs; a packed file holds one model", "--checkpoint")
     if arguments.text is not None:
@@ -127,6 +152,8 @@ def _evaluate_packed(arguments: Arguments) -> tuple[dict[str, Any], Evaluation]:
         "cache": json.loads(lm.engine.metadata)["cache"],
         **unknown_share(int(np.count_nonzero(ids[1:] == lm.encoder.unknown)), result.tokens),
     }
+    if arguments.text is not None:  # a corpus keeps no letters of unknown words
+        report |= open_report(lm, read_text(arguments.text), arguments.threads)
     return report, result
 
 
@@ -142,6 +169,7 @@ def _shown_packed(report: Mapping[str, Any], result: Evaluation) -> Iterator[Ren
     yield _table(result, f"{report['model']} ({report['engine']}), {text}")
     yield _sentence(result)
     yield from unknown_sentence(report)
+    yield from open_sentence(report)
 
 
 def _table(result: Evaluation, title: str) -> Table:

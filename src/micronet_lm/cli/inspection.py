@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from micronet_lm.cli.output import harmless, make_table, print_report
+from micronet_lm.cli.packed import pipeline_file
 from micronet_lm.cli.parsers import Arguments, Verbs, add_checkpoint, add_verb, refuse
 from micronet_lm.errors import ArtifactError
 
@@ -30,11 +31,16 @@ def add(verbs: Verbs) -> None:
         help="show what a packed file or a run holds",
         description=(
             "Show a packed file's card, its tensors with shape, bits, density and storage, its "
-            "size by part, and what is left in 32 bits with its cost."
+            "size by part, and the cost of what stays in 32 bits."
         ),
         epilog=_EXAMPLE,
     )
-    parser.add_argument("target", type=Path, metavar="TARGET", help="a packed file or a run")
+    parser.add_argument(
+        "target",
+        type=Path,
+        metavar="TARGET",
+        help="a packed file, a run, or a pipeline's folder for its packed file",
+    )
     add_checkpoint(parser)
 
 
@@ -43,7 +49,7 @@ def _run(arguments: Arguments) -> int:
     from micronet_lm.artifact.anatomy import describe_model, file_bytes
     from micronet_lm.artifact.packing import model_of_run
 
-    target, file = arguments.target, None
+    target, file = pipeline_file(arguments.target), None
     if target.is_dir():
         model = model_of_run(target, None, arguments.checkpoint)
     else:
@@ -55,6 +61,7 @@ def _run(arguments: Arguments) -> int:
             )
         packed = open_packed(target)
         model, file = packed.model, file_bytes(packed.container)
+        file["checksum"] = packed.container.checked
     report = {"target": str(target), "file": file, **describe_model(model)}
     return print_report(report, _shown(report), as_json=arguments.json)
 
@@ -63,22 +70,29 @@ def _shown(report: Mapping[str, Any]) -> Iterator[RenderableType]:
     yield from _card(report)
     yield _tensors(report["tensors"])
     yield _shares("size by part", report["parts"], report["bits"])
-    yield _shares("left in 32 bits", report["fp32"], report["bits"])
+    left = {"scales" if part == "steps" else part: bits for part, bits in report["fp32"].items()}
+    yield _shares("left in 32 bits", left, report["bits"])
     if file := report["file"]:
+        spelled = f"{file['spelling']:,} to spell others, " if file["spelling"] else ""
         yield Text.from_markup(
             f"file of [bold]{file['bytes']:,}[/bold] bytes: {file['weights']:,} for the model, "
-            f"{file['vocabulary']:,} for its words, {file['header']:,} for the header with the card"
+            f"{file['vocabulary']:,} for its words, {spelled}{file['header']:,} for the header "
+            "with the card"
         )
 
 
 def _card(report: Mapping[str, Any]) -> Iterator[str]:
-    cache = report["cache"]
+    cache, table = report["cache"], report["ngrams"]
     lines = {
         "target": report["target"],
         "words": f"{report['model']['vocabulary']:,}",
         "cache": f"{cache['size']:,}, theta {cache['theta']:.5f}, lambda {cache['lam']:.4f}, "
         f"ramp {cache['ramp']:,}"
         if cache
+        else "none",
+        "n-grams": f"{sum(table['entries']):,} of up to {table['order']} words, "
+        f"{table['bits']} bits, share {table['share']:.3f}"
+        if table
         else "none",
         "activation bits": report["activation_bits"] or "32",
     }

@@ -15,7 +15,10 @@ from micronet_lm.cli import (
     evaluate,
     generate,
     inspection,
+    ngrams,
     pack,
+    page,
+    personal,
     predict,
     presets,
     prune,
@@ -26,16 +29,28 @@ from micronet_lm.cli import (
     score,
     search_cache,
     sensitivity,
+    serve,
     soft_labels,
     train,
+    verify,
 )
-from micronet_lm.cli.parsers import OneSentenceParser
+from micronet_lm.cli.parsers import OneSentenceParser, refuse_unknown
 from micronet_lm.cli.runs import INTERRUPTED
 from micronet_lm.config import split_overrides
-from micronet_lm.errors import MicronetError, UsageError
+from micronet_lm.errors import MicronetError, UsageError, install_extra
 
-_EXTRAS = {"torch": "train", "tensorboard": "train", "matplotlib": "report", "submitit": "cluster"}
+_EXTRAS = {
+    "torch": "train",
+    "tensorboard": "train",
+    "matplotlib": "report",
+    "submitit": "cluster",
+    **dict.fromkeys(("fastapi", "starlette", "uvicorn"), "serve"),
+}
 """Packages that come with an extra, and which."""
+
+
+DEBUG = "MICRONET_DEBUG"
+"""Environment variable; set to 1, an unexpected error shows its traceback."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -47,7 +62,7 @@ def main(words: Sequence[str] | None = None) -> int:
         if overrides and not hasattr(arguments, "overrides"):
             unknown.append(f"--{next(iter(overrides))}")
         if unknown:
-            raise UsageError(f"'{unknown[0]}' is not an option here; see --help")
+            refuse_unknown(arguments.parser, unknown[0])
         arguments.overrides, arguments.is_program = overrides, words is None
         arguments.given = {word.partition("=")[0] for word in given}
         code: int = arguments.run(arguments)
@@ -64,14 +79,34 @@ def main(words: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         package = (error.name or "").split(".")[0]
         if package not in _EXTRAS:
-            raise
-        _complain(f"this verb needs {package}: pip install 'micronet-lm[{_EXTRAS[package]}]'")
+            return _unexpected(error)
+        _complain(f"this verb needs {package}: {install_extra(_EXTRAS[package])}")
         return 1
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         _complain(f"{place}{error.strerror or error}")
         return 1
+    except Exception as error:
+        return _unexpected(error)
     return code
+
+
+def _unexpected(error: Exception) -> int:
+    """Turn an error that nobody expected into one sentence, or show its traceback on request."""
+    if os.environ.get(DEBUG, "") not in ("", "0"):
+        raise error
+    if isinstance(error, MemoryError):
+        _complain(
+            f"there is not enough memory; take less text or a smaller model ({DEBUG}=1 shows where)"
+        )
+        return 1
+    told = " ".join(str(error).split())
+    what = type(error).__name__ + (f": {told}" if told else "")
+    what = what if len(what) <= 300 else what[:297] + "..."
+    _complain(
+        f"unexpected {what}; nothing more was done: set {DEBUG}=1 to see where, and report it"
+    )
+    return 1
 
 
 def _complain(sentence: str) -> None:
@@ -93,7 +128,8 @@ def _parser() -> argparse.ArgumentParser:
     for verb in (
         *(run, corpus, presets, train, soft_labels, distill, sensitivity, prune, search_cache),
         *(quantize, evaluate, account),
-        *(pack, inspection, predict, generate, score, bench, reproduce, report, doctor),
+        *(pack, ngrams, inspection, predict, generate, score, personal, page, bench),
+        *(serve, reproduce, report, doctor, verify),
     ):
         verb.add(verbs)
     return parser

@@ -10,6 +10,7 @@ from micronet_lm.cli.output import tell
 from micronet_lm.cli.parsers import Arguments
 from micronet_lm.config import dump_recipe, load_recipe, preset_names
 from micronet_lm.corpus.manifest import is_corpus
+from micronet_lm.corpus.textfiles import expanded
 from micronet_lm.errors import PipelineError, UsageError
 from micronet_lm.files import check_folder, write_text
 from micronet_lm.runs import is_run
@@ -30,19 +31,19 @@ def is_text(name: str) -> bool:
         return False
     if Path(name).suffix in (".yaml", ".yml"):
         return False
-    return Path(name).expanduser().exists() or glob.has_magic(name)
+    return expanded(name).exists() or glob.has_magic(name)
 
 
 def own_folder(arguments: Arguments) -> Path:
     """Return the pipeline's folder; refuse what is not text, and a folder inside the text."""
-    text, path = arguments.recipe, Path(arguments.recipe).expanduser()
+    text, path = arguments.recipe, expanded(arguments.recipe)
     if is_run(path) or (path / STAGES).is_dir() or is_corpus(path):
         raise UsageError(
             f"{text} is a run, a pipeline or a corpus, not text; a corpus is for a recipe: "
             f"micronet run RECIPE --corpus {text}"
         )
     if arguments.out is None and glob.has_magic(text):
-        raise UsageError(f"say where to put a model of {text}: --out mine")
+        raise UsageError(f"give a folder for the model of {text}: --out mine")
     root: Path = arguments.out or Path("runs") / path.resolve().name
     if path.is_dir() and root.resolve().is_relative_to(path.resolve()):
         raise UsageError(f"{root} is inside the text {text}; choose another --out")
@@ -68,7 +69,7 @@ def own_recipes(arguments: Arguments, root: Path) -> "Recipes":
             again = "; remove it to choose again" if "--minutes" in arguments.given else ""
             tell(f"The recipe is {file}, as it was chosen before{again}.")
         else:
-            if arguments.dry_run:  # leaves nothing behind
+            if arguments.dry_run:  # writes nothing
                 file = Path(temporary) / CHOSEN
             _choose(text, file, arguments.minutes)
         recipes = take_apart(str(file), arguments.overrides)
@@ -76,7 +77,8 @@ def own_recipes(arguments: Arguments, root: Path) -> "Recipes":
 
 
 def _choose(text: str, file: Path, minutes: float) -> None:
-    """Choose a recipe for a text, say why it is this one, and write it."""
+    """Choose a recipe for a text, print the reasons, and write it."""
+    tell(f"Reading {text}.")  # before torch is imported: that takes seconds
     from micronet_lm.config import merge_recipe
     from micronet_lm.pipeline.own_text import choose, read_facts
     from micronet_lm.pipeline.speed import speed_of

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from rich.text import Text
 from micronet_lm.cli import parsers
 from micronet_lm.cli.output import print_report
 from micronet_lm.cli.parsers import Arguments, Verbs
+from micronet_lm.config import PackConfig
 from micronet_lm.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 _EXAMPLE = """examples:
   micronet pack runs/train/demo -o demo.safetensors
   micronet pack runs/train/demo -o demo.safetensors --name "Python's documentation" --measure test
+  micronet pack demo.safetensors -o small.safetensors --coded   # the same model in a smaller file
 """
 
 
@@ -36,7 +39,7 @@ def add(verbs: Verbs) -> None:
         ),
         epilog=_EXAMPLE,
     )
-    parsers.add_run(parser, "folder of a run")
+    parsers.add_run(parser, "folder of a run; with --coded or --plain also a packed file")
     parser.add_argument(
         *("-o", "--out"),
         type=Path,
@@ -54,6 +57,15 @@ def add(verbs: Verbs) -> None:
         default=[],
         help="measure the packed model's perplexity on this split for its card; may be repeated",
     )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument(
+        "--coded",
+        action="store_true",
+        help="integers and words as prefix codes: a smaller file, which takes longer to open",
+    )
+    form.add_argument(
+        "--plain", action="store_true", help="no prefix codes, whatever the recipe says"
+    )
     parsers.add_engine(parser)
 
 
@@ -67,13 +79,16 @@ def _run(arguments: Arguments) -> int:
             f"-o must be a file, got the folder {out}: choose {out / parsers.DEFAULT.name}"
         )
     begin = time.perf_counter()
+    if run.is_file():
+        return _pack_again(arguments)
+    form = PackConfig(coded=arguments.coded) if arguments.coded or arguments.plain else None
     read: dict[str, Any] = {"corpus": arguments.corpus, "checkpoint": arguments.checkpoint}
     measured = (
         packed_perplexities(run, arguments.measure, arguments.engine, **read)
         if arguments.measure
         else {}
     )
-    model = pack_run(run, out, **read, name=arguments.name, perplexities=measured)
+    model = pack_run(run, out, **read, name=arguments.name, perplexities=measured, form=form)
     report = {
         "file": str(out),
         "bytes": out.stat().st_size,
@@ -81,6 +96,24 @@ def _run(arguments: Arguments) -> int:
         "card": model.card,
     }
     return print_report(report, _shown(out, model), as_json=arguments.json)
+
+
+def _pack_again(arguments: Arguments) -> int:
+    """Write a packed file in another form."""
+    from micronet_lm.artifact import read_packed, write_packed
+
+    if not (arguments.coded or arguments.plain):
+        raise UsageError(
+            f"{arguments.target} is a packed file: give --coded or --plain to write it in that form"
+        )
+    given = ("--checkpoint", "--name", "--corpus", "--measure", "--engine")
+    parsers.refuse(arguments, "is for runs; a packed file keeps its card", *given)
+    model = replace(read_packed(arguments.target), coded=arguments.coded)
+    write_packed(arguments.out, model)
+    before, after = (path.stat().st_size for path in (arguments.target, arguments.out))
+    report = {"file": str(arguments.out), "bytes": after, "bytes_before": before}
+    line = f"{arguments.out}: {after:,} bytes; {arguments.target} has {before:,}"
+    return print_report(report, [Text(line)], as_json=arguments.json)
 
 
 def _shown(out: Path, model: "PackedModel") -> Iterator[RenderableType]:

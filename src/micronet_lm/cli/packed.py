@@ -10,6 +10,7 @@ from micronet_lm.cli.output import harmless, tell
 from micronet_lm.cli.parsers import DEFAULT, Arguments
 from micronet_lm.corpus.blocks import clean, without_mark
 from micronet_lm.errors import CorpusError
+from micronet_lm.runs import is_run
 
 if TYPE_CHECKING:
     from micronet_lm.runtime.model import LM
@@ -17,18 +18,26 @@ if TYPE_CHECKING:
 NAMED, LETTERS = 5, 30
 """Unknown words that are named at most, and letters that are shown of each."""
 
+BYTE = 8
+"""Bits per byte of a text that nothing is known about."""
+
+_STRANGE = [
+    f"that is more than the {BYTE} bits that a byte has: the text is not of the kind that the "
+    "model was trained on"
+]
+
 
 def open_model(model: Path | None, engine: str) -> "LM":
     """Open a packed model; where none is named the one in this folder, or else the demo."""
     from micronet_lm.runtime.model import load
     from micronet_lm.runtime.scores import UnknownWordsWarning
 
-    warnings.simplefilter("ignore", UnknownWordsWarning)  # it is said in a sentence of its own
+    warnings.simplefilter("ignore", UnknownWordsWarning)  # the command prints its own sentence
     return load(wanted_model(model), engine)  # type: ignore[arg-type]  # argparse lets only these pass
 
 
 def tell_model(lm: "LM", arguments: Arguments) -> None:
-    """Say which model gives the answer, unless a program reads it."""
+    """Print the name of the model that is used, unless a program reads the output."""
     from micronet_lm.runtime.places import packed_file
 
     wanted = wanted_model(arguments.model)
@@ -45,6 +54,18 @@ def wanted_model(model: Path | None) -> Path:
     return model or (DEFAULT if DEFAULT.is_file() else Path("demo"))
 
 
+def pipeline_file(target: Path) -> Path:
+    """Return the packed file of a finished pipeline's folder or of a model that ships.
+
+    Any other target is returned as it is.
+    """
+    from micronet_lm.runtime.places import packed_file, packed_in
+
+    if not target.is_dir():
+        return packed_file(target)
+    return target if is_run(target) else packed_in(target) or target
+
+
 def text_of(words: Sequence[str]) -> str:
     """Join the words of a command line; `-` alone is standard input, without its last line end."""
     return read_text("-").removesuffix("\n") if list(words) == ["-"] else " ".join(words)
@@ -52,6 +73,10 @@ def text_of(words: Sequence[str]) -> str:
 
 def read_text(file: str) -> str:
     """Read a text file, or standard input for `-`; line ends of every system are newlines."""
+    if not file:
+        raise CorpusError("the name of the text file is empty: give one, or - for standard input")
+    if file != "-" and Path(file).is_dir():
+        raise CorpusError(f"{file} is a folder: give a text file, or - for standard input")
     try:
         data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
         return clean(without_mark(data.decode("utf-8")))
@@ -66,7 +91,7 @@ def warn_of_unknown_words(lm: "LM", text: str) -> None:
     """Name the words of a text that the model does not know: all are one word to it."""
     unknown = lm.encoder.unknown_words(text)
     if unknown:
-        distinct = [_short(word) for word in dict.fromkeys(unknown)]
+        distinct = [shortened(word) for word in dict.fromkeys(unknown)]
         named = ", ".join(distinct[:NAMED]) + (", ..." if distinct[NAMED:] else "")
         number = len(lm.encoder.tokens(text))
         tell(
@@ -81,7 +106,7 @@ def unknown_share(unknown: int, tokens: int) -> dict[str, float]:
 
 
 def unknown_sentence(report: Mapping[str, Any]) -> list[str]:
-    """Say how much of a perplexity is that of `<unk>`; nothing where no token is."""
+    """Return a sentence on the share of `<unk>` in a perplexity; empty if no token is unknown."""
     from micronet_lm.runtime.scores import MANY_UNKNOWN
 
     if not report["unknown"]:
@@ -89,10 +114,29 @@ def unknown_sentence(report: Mapping[str, Any]) -> list[str]:
     many = report["unknown_share"] > MANY_UNKNOWN
     return [
         f"{report['unknown']:,} of these tokens ({100 * report['unknown_share']:.1f} %) are <unk>: "
-        "which word stands there was not asked, so the perplexity is lower than that of the text "
-        "itself" + ("; with so many it says little about the text" if many else "")
+        "the model did not have to guess which word it was, so the perplexity is too low"
+        + ("; with so many it says little about the text" if many else "")
     ]
 
 
-def _short(word: str) -> str:
+def open_report(lm: "LM", text: str, threads: int) -> dict[str, Any]:
+    """Return bits per byte of a text, for a report; nothing for a model that cannot spell."""
+    return {"open_vocabulary": lm.open_score(text, threads).as_json() if lm.can_spell else None}
+
+
+def open_sentence(report: Mapping[str, Any]) -> list[str]:
+    """Return a sentence on the bits per character; empty for a model that cannot spell."""
+    found = report.get("open_vocabulary")
+    if not found:
+        return []
+    return [
+        f"open vocabulary, unknown words spelled: {found['bits_per_byte']:.4f} bits per byte, "
+        f"{found['bits_per_character']:.4f} per character ({found['bytes']:,} bytes, "
+        f"{found['spelled']:,} words spelled); not comparable with the perplexity per token above",
+        *(_STRANGE if found["bits_per_byte"] > BYTE else []),
+    ]
+
+
+def shortened(word: str) -> str:
+    """Return a word in quotes, cut where it is too long for a sentence."""
     return repr(word if len(word) <= LETTERS else word[: LETTERS - 1] + "…")

@@ -1,12 +1,13 @@
 """Parsers of the verbs: the options that several of them have, and how options are refused."""
 
 import argparse
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn, TypeAlias, TypeVar
 
 from micronet_lm.corpus.splits import SPLITS
-from micronet_lm.errors import UsageError
+from micronet_lm.errors import UsageError, nearest
 
 Arguments: TypeAlias = argparse.Namespace
 Parser: TypeAlias = argparse.ArgumentParser
@@ -17,12 +18,25 @@ DEFAULT = Path("model.safetensors")
 """The packed file that is used where none is named; the demo's where this one does not exist."""
 
 
+_CHOICE = re.compile(
+    r"(?P<name>.*): invalid choice: '(?P<word>.*)' \(choose from (?P<choices>.*)\)", re.DOTALL
+)
+"""How argparse refuses a word that is not among the choices."""
+
+
 class OneSentenceParser(argparse.ArgumentParser):
     """A parser whose errors are one sentence, like all others."""
 
     def error(self, message: str) -> NoReturn:
         """Raise what argparse would print with its usage."""
         plain = message.removeprefix("argument ").replace(": must", " must", 1)
+        if found := _CHOICE.fullmatch(plain):
+            name, word, choices = found["name"], found["word"], found["choices"].split(", ")
+            hint = nearest(word, (choice.strip("'") for choice in choices))
+            if name == "VERB":
+                plain = f"there is no verb '{word}'{hint}"
+            else:
+                plain = f"{name} must be one of {', '.join(choices)}, got '{word}'{hint}"
         raise UsageError(f"{plain}; see {self.prog} --help")
 
 
@@ -34,6 +48,14 @@ def refuse(arguments: Arguments, why: str, *options: str) -> None:
     for option in options:
         if option in arguments.given:
             raise UsageError(f"{option} {why}")
+
+
+def refuse_unknown(parser: Parser, word: str) -> NoReturn:
+    """Refuse a word that a verb's parser does not know, with the option that is most like it."""
+    options = [option for action in parser._actions for option in action.option_strings]
+    what = "an option" if word.startswith("-") else "expected"
+    hint = nearest(word.partition("=")[0], options) if word.startswith("-") else ""
+    raise UsageError(f"'{word}' is not {what} here{hint}; see {parser.prog} --help")
 
 
 def add_verb(
@@ -61,7 +83,7 @@ def add_verb(
         allow_abbrev=False,
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
-    parser.set_defaults(run=run, **({"overrides": {}} if keys else {}))
+    parser.set_defaults(run=run, parser=parser, **({"overrides": {}} if keys else {}))
     return parser
 
 
@@ -122,7 +144,7 @@ def add_number(
     default: float | None = None,
     metavar: str = "N",
 ) -> None:
-    """Add an option that takes a number; its default is told in its help."""
+    """Add an option that takes a number; its help names the default."""
     told = "" if default is None else " (default: %(default)s)"
     parser.add_argument(*names, type=type, default=default, metavar=metavar, help=help + told)
 

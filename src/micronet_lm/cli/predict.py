@@ -6,7 +6,13 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from micronet_lm.cli.output import harmless, make_table, print_report
-from micronet_lm.cli.packed import open_model, tell_model, text_of, warn_of_unknown_words
+from micronet_lm.cli.packed import (
+    open_model,
+    shortened,
+    tell_model,
+    text_of,
+    warn_of_unknown_words,
+)
 from micronet_lm.cli.parsers import (
     Arguments,
     Verbs,
@@ -17,11 +23,13 @@ from micronet_lm.cli.parsers import (
     add_verb,
     whole,
 )
+from micronet_lm.cli.personal import add_personal, open_personal
 
 _EXAMPLE = """examples:
   micronet predict "the cat sat on the" -m model.safetensors
   micronet predict the cat sat on the --prefix ma -k 3 --json
   tail -n 1 letter.txt | micronet predict -
+  micronet predict "my own" --personal me.personal      # which learns the text, too
 
 An empty text asks for the first word of a line; white space around a text does not count. A word's
 probability is that of all tokens that look like it on a screen.
@@ -43,16 +51,21 @@ def add(verbs: Verbs) -> None:
     add_number(parser, "-k", type=whole(1), default=5, metavar="K", help="number of words")
     parser.add_argument("--prefix", metavar="AB", help="only words that begin with these letters")
     add_special(parser)
+    add_personal(parser)
 
 
 def _run(arguments: Arguments) -> int:
     text = text_of(arguments.text)
     lm = open_model(arguments.model, arguments.engine)
     warn_of_unknown_words(lm, text)
+    personal = open_personal(lm, arguments)
+    asked = arguments.k, arguments.special, personal
     if arguments.prefix is None:
-        found = lm.top_k(text, arguments.k, arguments.special)
+        found = lm.top_k(text, *asked)
     else:
-        found = lm.complete(text, arguments.prefix, arguments.k, arguments.special)
+        found = lm.complete(text, arguments.prefix, *asked)
+    if personal is not None:
+        personal.learn(text)
     tell_model(lm, arguments)
     words = [{"word": word, "probability": chance} for word, chance in found]
     report = {"text": text, "prefix": arguments.prefix, "words": words}
@@ -61,7 +74,7 @@ def _run(arguments: Arguments) -> int:
 
 def _shown(found: Sequence[tuple[str, float]], prefix: str | None) -> Iterator[RenderableType]:
     if not found:
-        yield f"no word of the vocabulary begins with {prefix!r}"
+        yield f"no word of the vocabulary begins with {shortened(prefix or '')}"
         return
     table = make_table("word", "probability")
     for word, chance in found:

@@ -68,6 +68,7 @@ def add(verbs: Verbs) -> None:
     parsers.add_folder(parser, "--sensitivity", "the analysis (default: RUN/sensitivity)")
 
 
+@runs.in_each_process
 def _run(arguments: Arguments) -> int:
     runs.check_place(
         arguments, "prune", arguments.target, "micronet prune RUN --sparsity 0.358 --out DIR"

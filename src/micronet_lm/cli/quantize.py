@@ -85,6 +85,7 @@ def add(verbs: Verbs) -> None:
     )
 
 
+@runs.in_each_process
 def _run(arguments: Arguments) -> int:
     if arguments.sweep is None:
         parsers.refuse(arguments, "is for a table of widths: --sweep", "--methods", "--tokens")

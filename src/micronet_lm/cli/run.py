@@ -5,6 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from micronet_lm.cli.cluster import HELP, add_cluster, asked_pool, wants_estimate
 from micronet_lm.cli.output import print_report, tell
 from micronet_lm.cli.own_text import is_text, own_folder, own_recipes
 from micronet_lm.cli.parsers import (
@@ -21,12 +22,13 @@ from micronet_lm.cli.parsers import (
 from micronet_lm.cli.run_tables import pipeline_shown, plan_shown
 from micronet_lm.cli.runs import INTERRUPTED, default_folder, tell_scaled
 from micronet_lm.config import describe_keys
-from micronet_lm.errors import UsageError
+from micronet_lm.errors import UsageError, install_extra
 
 if TYPE_CHECKING:
     from micronet_lm.pipeline import Sources
 
-_EXAMPLE = """examples:
+_EXAMPLE = (
+    """examples:
   micronet run demo
   micronet run mytext/ --out mine --minutes 10
   micronet run wikitext-2/micronet --out runs/wikitext-2 --from data/wikitext-2.zip
@@ -34,18 +36,23 @@ _EXAMPLE = """examples:
   micronet run wikitext-2/micronet --out runs/wikitext-2 --search.cache_size 4000
   micronet run wikitext-2/micronet --out runs/wikitext-2 --take teacher=runs/teacher
   micronet run mine.yaml --out runs/mine --corpus data/mine --until prune
+  micronet run wikitext-2/micronet --out runs/wikitext-2 --executor slurm --partition gpu --gpus 1
 
 Of text of your own, a recipe is chosen for its amount and the time, and kept as OUT/own-text.yaml.
 
-demo, wikitext-2 and paper stand for their whole pipelines (demo/micronet, ...).
+demo, wikitext-2 and paper are short for their whole pipelines (demo/micronet, ...).
 
 Runs all stages that the recipe asks for, in order. What is complete and unchanged is skipped, what
 was interrupted resumes bit-exactly, and what has changed is run again with everything after it;
 what it replaces is moved aside as STAGE.old-XXXXXXXX. --dry-run shows what would be done, and
 estimates what it costs from a short measurement on this machine.
+"""
+    + HELP
+    + """
 
 Any key of the recipe can be set as --section.key VALUE, the teacher's as --teacher.section.key:
 """
+)
 
 
 def add(verbs: Verbs) -> None:
@@ -92,6 +99,7 @@ def add(verbs: Verbs) -> None:
         metavar="STAGE=RUN",
         help="use a copy of a run that was trained elsewhere with the same recipe",
     )
+    add_cluster(parser)
 
 
 def _run(arguments: Arguments) -> int:
@@ -102,22 +110,30 @@ def _run(arguments: Arguments) -> int:
         )
 
     from micronet_lm.pipeline import Interrupted, Workspace, run_stages, stages_of, take_apart
-    from micronet_lm.pipeline.estimates import estimate_recipe
+    from micronet_lm.pipeline.estimates import estimate_recipe, stage_costs
+    from micronet_lm.pipeline.pool import run_side_by_side
     from micronet_lm.pipeline.recipes import whole_recipe
     from micronet_lm.pipeline.stages import MODELS, chosen_targets
 
+    pool = asked_pool(arguments)
+    if pool.executor == "local":
+        refuse(
+            arguments,
+            "is for a cluster, where stages are jobs: add --executor slurm",
+            *("--jobs", "--threads", "--cpus"),
+        )
     root = arguments.out or Path("runs") / default_folder(arguments.recipe)
     if is_text(arguments.recipe):
         root = own_folder(arguments)
         recipes = own_recipes(arguments, root)
     else:
-        refuse(arguments, "is for text of your own; a recipe says its steps itself", "--minutes")
+        refuse(arguments, "is for your own text; a recipe has its number of steps", "--minutes")
         recipes = take_apart(whole_recipe(arguments.recipe), arguments.overrides)
     tell_scaled(recipes.scaled)
     workspace, sources = Workspace(root), _sources(arguments, root)
     stages = stages_of(recipes, sources)
     if find_spec("matplotlib") is None:
-        tell("There will be no report: pip install 'micronet-lm[report]' draws it.")
+        tell(f"There will be no report; what draws it: {install_extra('report')}")
     else:
         from micronet_lm.report.written import report_stage
 
@@ -130,7 +146,14 @@ def _run(arguments: Arguments) -> int:
         plan = {"out": str(root), "free": free, "stages": rows}
         return print_report(plan, plan_shown(str(root), rows, free), as_json=arguments.json)
     try:
-        run_stages(workspace, targets, tell, in_children=arguments.is_program)
+        if pool.executor == "slurm":
+            costs = {}
+            if wants_estimate(pool):
+                rows = estimate_recipe(workspace, recipes, sources, targets, tell)
+                costs = stage_costs(workspace, targets, rows)
+            run_side_by_side(workspace, targets, pool, tell, costs=costs)
+        else:
+            run_stages(workspace, targets, tell, in_children=arguments.is_program)
     except (Interrupted, KeyboardInterrupt) as stop:
         tell(f"Interrupted {stop}".rstrip() + "; the same command resumes.")
         return INTERRUPTED

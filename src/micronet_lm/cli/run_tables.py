@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from micronet_lm.report.samples import Sample
 
 
+LONG = 6 * 3600
+"""Seconds after which a stage is worth a cluster."""
+
+
 def plan_shown(
     out: str, stages: Sequence[Mapping[str, Any]], free: int | None = None
 ) -> Iterator[RenderableType]:
@@ -31,7 +35,23 @@ def plan_shown(
     table.add_row("still to do", f"{len(todo)} of {len(stages)}", *all_cells, style="bold")
     yield table
     room = f"; {size(free)} are free on the disk" if free else ""
-    yield f"Time and memory are estimated from a short measurement on this machine{room}."
+    yield (
+        "Time and memory are estimated from a short measurement on this machine with "
+        f"{_threads()} (OMP_NUM_THREADS){room}."
+    )
+    if long := [row["stage"] for row in todo if (row["seconds"] or 0) > LONG]:
+        yield (
+            f"More than {LONG // 3600} hours each: {', '.join(long)}. --executor slurm makes every "
+            "stage a job of a cluster; a training may also run on several nodes under torchrun and "
+            "be handed over with --take STAGE=RUN (docs/cluster.md)."
+        )
+
+
+def _threads() -> str:
+    import torch  # it has measured
+
+    count = torch.get_num_threads()
+    return "1 thread" if count == 1 else f"{count} threads"
 
 
 def pipeline_shown(root: Path, stages: Mapping[str, Mapping[str, Any]]) -> Iterator[RenderableType]:

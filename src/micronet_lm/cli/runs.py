@@ -1,7 +1,11 @@
 """What the verbs that train share: options, what is trained, and what they print at the end."""
 
+import os
+import signal
 from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import RenderableType
@@ -10,7 +14,7 @@ from micronet_lm.cli.output import print_report, tell
 from micronet_lm.cli.parsers import Arguments, Parser, add_corpus, add_folder, add_wikitext
 from micronet_lm.config import Recipe, load_scaled, merge_recipe, scaling_sentence
 from micronet_lm.corpus import Corpus
-from micronet_lm.errors import UsageError
+from micronet_lm.errors import RunError, UsageError
 from micronet_lm.files import make_folder
 from micronet_lm.machine import leads
 
@@ -38,6 +42,36 @@ class Job(NamedTuple):
     """A teacher's soft labels, if the model learns from them."""
 
 
+def in_each_process(run: Callable[[Arguments], int]) -> Callable[[Arguments], int]:
+    """Let the processes of a verb meet before they open anything, if torchrun started several.
+
+    Then an error of one of them, such as a folder that only one host has, is told by all.
+    """
+
+    @wraps(run)
+    def joined(arguments: Arguments) -> int:
+        if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+            return run(arguments)
+
+        from micronet_lm.training.processes import joined_processes
+
+        before = signal.signal(signal.SIGTERM, _stopped)
+        try:
+            with joined_processes():
+                return run(arguments)
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+    return joined
+
+
+def _stopped(number: int, frame: FrameType | None) -> None:
+    raise RunError(
+        "stopped by SIGTERM, which torchrun sends when another process has ended: the same command "
+        "resumes from what was saved"
+    )
+
+
 def add_training(parser: Parser) -> None:
     """Add the options that name a run and what it is made of."""
     parser.add_argument("recipe", nargs="?", help="a preset ('micronet presets') or a .yaml file")
@@ -63,7 +97,7 @@ def check_place(arguments: Arguments, verb: str, named: Any, example: str) -> No
             f"--resume takes everything from the run; leave out what to {verb}, and --out"
         )
     if arguments.resume is None and not (named and arguments.out):
-        raise UsageError(f"say what to {verb} and where: {example}")
+        raise UsageError(f"give what to {verb} and where: {example}")
 
 
 def default_folder(recipe: str) -> Path:
@@ -107,7 +141,7 @@ def training_job(arguments: Arguments, verb: str, check: Callable[[Recipe, "Run"
 
 
 def tell_scaled(scaled: Mapping[str, int]) -> None:
-    """Tell which keys of the recipe followed a changed number of steps, if any did."""
+    """Print which keys of the recipe were scaled with a changed number of steps, if any."""
     if scaled and leads():
         tell(scaling_sentence(scaled))
 

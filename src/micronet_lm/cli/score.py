@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from micronet_lm.cli.output import harmless, print_report
 from micronet_lm.cli.packed import (
     open_model,
+    open_report,
+    open_sentence,
     read_text,
     tell_model,
     unknown_sentence,
@@ -25,7 +27,7 @@ _EXAMPLE = """examples:
   micronet score sentences.txt --lines --threads 2   # log-probability, perplexity, line
 
 Every token after the first has a natural log-probability, from all tokens before it. With --lines
-every line is a text of its own that begins after a line's end: all its words count, and its end.
+every line is a separate text that begins after a line end: all its words count, and its end.
 """
 
 
@@ -41,7 +43,7 @@ def add(verbs: Verbs) -> None:
     )
     parser.add_argument("file", metavar="FILE", help="a UTF-8 text file; - is standard input")
     add_model(parser)
-    parser.add_argument("--lines", action="store_true", help="every line is a text of its own")
+    parser.add_argument("--lines", action="store_true", help="score every line as a separate text")
     add_threads(parser)
 
 
@@ -61,7 +63,11 @@ def _run(arguments: Arguments) -> int:
         scored = lm.score(text, arguments.threads)
         shown = [f"{score:.4f}\t{harmless(word)}" for word, score in scored]
         tokens = [{"word": word, "log_probability": score} for word, score in scored]
-        report = {**_summary(scored), "scores": tokens}
+        report = {
+            **_summary(scored),
+            **open_report(lm, text, arguments.threads),
+            "scores": tokens,
+        }
     tell_model(lm, arguments)
     return print_report(report, [*shown, *_sentences(report)], as_json=arguments.json)
 
@@ -91,4 +97,5 @@ def _sentences(summary: Mapping[str, Any]) -> list[str]:
         f"{summary['tokens']:,} tokens, log-probability {summary['log_probability']:,.4f}, "
         f"perplexity {summary['perplexity']:,.2f}",
         *unknown_sentence(summary),
+        *open_sentence(summary),
     ]

@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from micronet_lm.cli import parsers
 from micronet_lm.cli.output import make_table, print_report
 from micronet_lm.cli.parsers import Arguments, Verbs
+from micronet_lm.cli.runs import in_each_process
 from micronet_lm.machine import leads
 from micronet_lm.progress import bar
 
@@ -35,7 +36,7 @@ def add(verbs: Verbs) -> None:
         help="measure how pruning each matrix alone hurts",
         description=(
             "Measure, for every weight matrix, the perplexity as a function of that matrix's "
-            "sparsity, with all others untouched. 'micronet prune' shares out a model's sparsity "
+            "sparsity, with all others unchanged. 'micronet prune' divides a model's sparsity "
             "by it."
         ),
         epilog=_EXAMPLE,
@@ -55,9 +56,13 @@ def add(verbs: Verbs) -> None:
         metavar="S,S,...",
         help="sparsities to try (default: 0.1 to 0.9 in tenths)",
     )
+    parsers.add_choice(
+        parser, "--weights", ["matrices", "all"], "what may be pruned, as in prune.weights"
+    )
     parsers.add_corpus(parser)
 
 
+@in_each_process
 def _run(arguments: Arguments) -> int:
     from micronet_lm.compression.sensitivity import GRID, analyse_run
     from micronet_lm.report.sensitivity_figure import draw_sensitivity
@@ -68,7 +73,7 @@ def _run(arguments: Arguments) -> int:
     ids = run.corpus(arguments.corpus).split("valid")[: arguments.tokens]
     grid = GRID if arguments.grid is None else tuple(sorted(set(arguments.grid)))
     with bar(f"Analysing {run.path}", total=None, unit="points") as advance:
-        result = analyse_run(run, ids, out, grid=grid, advance=advance)
+        result = analyse_run(run, ids, out, grid=grid, weights=arguments.weights, advance=advance)
     if not leads():
         return 0
     draw_sensitivity(result, out / "sensitivity.png", subject=str(run.path))

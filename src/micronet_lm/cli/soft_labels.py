@@ -5,7 +5,7 @@ from pathlib import Path
 from micronet_lm.cli import parsers
 from micronet_lm.cli.output import print_report, tell
 from micronet_lm.cli.parsers import Arguments, Verbs
-from micronet_lm.cli.runs import INTERRUPTED
+from micronet_lm.cli.runs import INTERRUPTED, in_each_process
 from micronet_lm.machine import leads
 
 _EXAMPLE = """examples:
@@ -57,6 +57,7 @@ def add(verbs: Verbs) -> None:
     )
 
 
+@in_each_process
 def _run(arguments: Arguments) -> int:
     from micronet_lm.compression import write_soft_labels
     from micronet_lm.compression.softlabels.writer import SHARD_TOKENS

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from micronet_lm.cli.parsers import Arguments, Verbs, add_verb
-from micronet_lm.cli.runs import add_training, finish_training, training_job
+from micronet_lm.cli.runs import add_training, finish_training, in_each_process, training_job
 from micronet_lm.config import Recipe, describe_keys
 from micronet_lm.errors import ConfigError
 
@@ -49,6 +49,7 @@ def add(verbs: Verbs) -> None:
     add_training(parser)
 
 
+@in_each_process
 def _run(arguments: Arguments) -> int:
     job = training_job(arguments, "train", _check)
 

@@ -1,7 +1,7 @@
 """Divide a model's sparsity among its matrices (section 4.2).
 
 A sensitivity curve f_φ gives the perplexity as a function of matrix φ's sparsity, all others
-untouched. The size-weighted mean of the matrices' sparsities ρ_φ must be the target ρ.
+unchanged. The size-weighted mean of the matrices' sparsities ρ_φ must be the target ρ.
 
 - `by_threshold` is the paper's way: all matrices are pruned up to the same perplexity, ρ_φ =
   f_φ⁻¹(ξ*), where ξ* is found by bisection.
@@ -62,11 +62,13 @@ class Curve:
 
 
 def by_threshold(
-    curves: Mapping[str, Curve], sizes: Mapping[str, int], target: float
+    curves: Mapping[str, Curve], sizes: Mapping[str, int], target: float, total: int | None = None
 ) -> Allocation:
-    """Return ξ* and every ρ_φ for a model sparsity of `target` (ρ)."""
-    _check(curves, sizes, target)
-    total = sum(sizes[name] for name in curves)
+    """Return ξ* and every ρ_φ for a model sparsity of `target` (ρ).
+
+    Here and below, `total` is Σ|φ| over Φ if that has weights besides those with curves.
+    """
+    total = _check(curves, sizes, target, total)
 
     def reached(threshold: float) -> float:
         return sum(sizes[n] * c.inverse(threshold) for n, c in curves.items()) / total
@@ -85,10 +87,11 @@ def by_threshold(
     )
 
 
-def by_slope(curves: Mapping[str, Curve], sizes: Mapping[str, int], target: float) -> Allocation:
+def by_slope(
+    curves: Mapping[str, Curve], sizes: Mapping[str, int], target: float, total: int | None = None
+) -> Allocation:
     """Return the allocation of a model sparsity `target` with the smallest rise of the loss."""
-    _check(curves, sizes, target)
-    total = sum(sizes[name] for name in curves)
+    total = _check(curves, sizes, target, total)
     stretches = []  # (rise of the loss per weight, matrix, from this sparsity, to that)
     for name, curve in curves.items():
         for (low, below), (high, above) in pairwise(_hull(curve)):
@@ -106,21 +109,32 @@ def by_slope(curves: Mapping[str, Curve], sizes: Mapping[str, int], target: floa
     return Allocation(threshold=None, sparsity=reached, sparsities=sparsities)
 
 
-def uniform(sizes: Mapping[str, int], target: float) -> Allocation:
+def uniform(sizes: Mapping[str, int], target: float, total: int | None = None) -> Allocation:
     """Return the same sparsity for every matrix: the baseline."""
-    return Allocation(threshold=None, sparsity=target, sparsities=dict.fromkeys(sizes, target))
+    prunable = sum(sizes.values())
+    own = target * (total or prunable) / prunable
+    if not own <= 1:
+        raise UsageError(
+            f"sparsity must be at most {prunable / (total or prunable):.4f}, the share of weights "
+            f"that may be pruned, got {target}: choose a lower one"
+        )
+    return Allocation(threshold=None, sparsity=target, sparsities=dict.fromkeys(sizes, own))
 
 
-def _check(curves: Mapping[str, Curve], sizes: Mapping[str, int], target: float) -> None:
+def _check(
+    curves: Mapping[str, Curve], sizes: Mapping[str, int], target: float, total: int | None
+) -> int:
+    """Refuse a sparsity that cannot be reached; return the number of weights in Φ."""
     if not 0 <= target < 1:
         raise UsageError(f"sparsity must be in [0, 1), got {target}")
-    total = sum(sizes[name] for name in curves)
+    total = total or sum(sizes[name] for name in curves)
     most = sum(sizes[name] * float(curve.sparsities[-1]) for name, curve in curves.items()) / total
     if most < target - 1e-9:
         raise UsageError(
             f"sparsity must be at most {most:.4f}, the end of the measured curves, got {target}: "
-            "choose a lower one, or analyse with a grid that goes further"
+            "choose a lower one, or analyse with a grid that reaches it"
         )
+    return total
 
 
 def _hull(curve: Curve) -> list[tuple[float, float]]:

@@ -270,7 +270,7 @@ class Surface:
 
     @property
     def _without(self) -> int:
-        """How many words have no cache: the text's first."""
+        """Number of first words of the text that are predicted without a cache."""
         return 0 if self._begin else 1
 
     def _parts(self, ramp: int) -> Tensor:

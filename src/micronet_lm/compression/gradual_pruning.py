@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from micronet_lm.compression.magnitude import Ranking, model_sparsity, prunable
+from micronet_lm.layout import Phi, counted_size
 from micronet_lm.model import LanguageModel
 from micronet_lm.training.plugins import Batch, Plugin
 from micronet_lm.training.processes import Processes
@@ -35,17 +36,22 @@ class GradualPruning(Plugin):
         *,
         steps: int,
         every: int,
+        weights: Phi = "matrices",
         record: Callable[[], None] = lambda: None,
     ) -> None:
-        """Prune every `every` of `steps` steps; `record` is called when a run begins."""
-        self._record = record
+        """Prune every `every` of `steps` steps; `record` is called when a run begins.
+
+        `weights` is Φ, which the reported sparsity is a share of.
+        """
+        self._record, self._weights = record, weights
         self._initial, self._final = dict(initial), dict(final)
         self._steps, self._every = steps, every
         self._masks: dict[str, Tensor] = {}
-        self._reached = 0.0
+        self._counted, self._reached = 1, 0.0
 
     def prepare(self, model: LanguageModel, processes: Processes) -> None:
         """Prune the new model to the initial sparsities."""
+        self._counted = counted_size(model.config, self._weights)
         self._prune(model, 0)
         if processes.leads:
             self._record()
@@ -75,7 +81,7 @@ class GradualPruning(Plugin):
         for name, mask in tensors.items():
             self._masks[name] = mask.to(torch.bool).to(self._masks[name].device)
         zeros = sum(int((~mask).sum()) for mask in self._masks.values())
-        self._reached = zeros / max(1, sum(mask.numel() for mask in self._masks.values()))
+        self._reached = zeros / self._counted
 
     def _prune(self, model: LanguageModel, step: int) -> None:
         self._masks = {
@@ -84,10 +90,10 @@ class GradualPruning(Plugin):
                     step, steps=self._steps, initial=self._initial[name], final=self._final[name]
                 )
             )
-            for name, matrix in prunable(model).items()
+            for name, matrix in prunable(model, self._weights).items()
         }
         apply_masks(model, self._masks)
-        self._reached = model_sparsity(model)
+        self._reached = model_sparsity(model, self._weights)
 
 
 @torch.no_grad()
@@ -98,6 +104,6 @@ def apply_masks(model: nn.Module, masks: Mapping[str, Tensor]) -> None:
 
 
 def prune_once(model: nn.Module, sparsities: Mapping[str, float]) -> None:
-    """Prune each matrix's smallest weights at once, without retraining."""
-    matrices = prunable(model)
-    apply_masks(model, {n: Ranking(matrices[n]).keep(s) for n, s in sparsities.items()})
+    """Prune each tensor's smallest weights at once, without retraining."""
+    masks = {n: Ranking(model.get_parameter(n)).keep(s) for n, s in sparsities.items()}
+    apply_masks(model, masks)

@@ -3,30 +3,28 @@
 import torch
 from torch import Tensor, nn
 
+from micronet_lm.compression.criteria import CriterionName, pruning_order
+from micronet_lm.layout import Phi, counted_size, prunable_sizes
+from micronet_lm.model import LanguageModel
 
-def prunable(model: nn.Module) -> dict[str, nn.Parameter]:
-    """Return a model's weight matrices by name: embedding tables, projections, linear maps.
 
-    A table shared by input and output is one matrix. Biases, norms and the position tables
-    (d_k × C), whose scores act like biases, are not pruned.
+def prunable(model: LanguageModel, phi: Phi = "matrices") -> dict[str, nn.Parameter]:
+    """Return the tensors of a model that may be pruned, by name (`prune.weights`).
+
+    A table shared by input and output is one matrix. Norms and the position tables (d_k × C), whose
+    scores act like biases, are not pruned.
     """
-    return {
-        name: parameter
-        for name, parameter in model.named_parameters()
-        if parameter.ndim == 2 and not name.endswith("positions")
-    }
+    return {name: model.get_parameter(name) for name in prunable_sizes(model.config, phi)}
 
 
 class Ranking:
     """A matrix's weights in the order of pruning."""
 
-    def __init__(self, weight: Tensor) -> None:
-        self._shape = weight.shape
-        # Stable, so that equal magnitudes keep the order of their positions on every machine.
-        self._order = torch.argsort(weight.detach().abs().flatten(), stable=True)
+    def __init__(self, weight: Tensor, criterion: CriterionName = "magnitude") -> None:
+        self._shape, self._order = weight.shape, pruning_order(weight, criterion)
 
     def keep(self, sparsity: float) -> Tensor:
-        """Return a mask that is False at round(sparsity · |φ|) weights, the smallest ones."""
+        """Return a mask that is False at the first round(sparsity · |φ|) weights."""
         mask = torch.ones(len(self._order), dtype=torch.bool, device=self._order.device)
         mask[self._order[: removed(len(self._order), sparsity)]] = False
         return mask.view(self._shape)
@@ -37,8 +35,7 @@ def removed(size: int, sparsity: float) -> int:
     return round(size * sparsity)
 
 
-def model_sparsity(model: nn.Module) -> float:
-    """Return ρ, the size-weighted mean of the matrices' sparsities (section 4.2)."""
-    matrices = prunable(model).values()
-    zeros = sum(int((matrix == 0).sum()) for matrix in matrices)
-    return zeros / max(1, sum(matrix.numel() for matrix in matrices))
+def model_sparsity(model: LanguageModel, phi: Phi = "matrices") -> float:
+    """Return ρ = Σ|φ|ρ_φ / Σ|φ| (section 4.2)."""
+    zeros = sum(int((tensor == 0).sum()) for tensor in prunable(model, phi).values())
+    return zeros / counted_size(model.config, phi)

@@ -8,7 +8,6 @@ from typing import Any
 
 from micronet_lm.compression.allocation import Allocation, by_slope, by_threshold, uniform
 from micronet_lm.compression.gradual_pruning import GradualPruning, prune_once
-from micronet_lm.compression.magnitude import prunable
 from micronet_lm.compression.sensitivity import load_sensitivity
 from micronet_lm.compression.softlabels import SoftLabels
 from micronet_lm.compression.sources import train_on
@@ -16,6 +15,7 @@ from micronet_lm.config import PruneConfig, Recipe, merge_recipe, with_train_cha
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import ConfigError, RunError, UsageError
 from micronet_lm.files import write_text
+from micronet_lm.layout import counted_size, prunable_sizes
 from micronet_lm.model import LanguageModel
 from micronet_lm.runs.files import PRUNING
 from micronet_lm.training import Outcome, Run, evaluate
@@ -73,13 +73,15 @@ def pruned_recipe(source: Run, changes: Mapping[str, Any], *, distilled: bool = 
 
     `changes` are dotted keys. The section `train` gets what `prune.train` says.
     """
-    bare: dict[str, Any] = {} if distilled else {"distill": None}  # its own labels stay behind
+    bare: dict[str, Any] = (
+        {} if distilled else {"distill": None}
+    )  # its own labels are not used again
     recipe = merge_recipe(source.recipe(), {"prune.every": 1000, **bare, **changes})
     assert recipe.prune is not None  # noqa: S101
     if recipe.quantize is not None:
         raise UsageError(
-            f"{source.path} is quantized: a quantized model is trained no further; prune the run "
-            "that it was made from, then quantize that"
+            f"{source.path} is quantized: a quantized model cannot be trained further; prune the "
+            "run that it was made from, then quantize that"
         )
     if distilled and recipe.distill is None:
         raise UsageError(
@@ -91,14 +93,20 @@ def pruned_recipe(source: Run, changes: Mapping[str, Any], *, distilled: bool = 
 
 def make_plan(model: LanguageModel, config: PruneConfig, analysis: Path) -> Plan:
     """Divide the sparsity among the matrices; `analysis` is the folder of their sensitivity."""
-    first = min(config.initial_sparsity, config.sparsity)
+    first, last = min(config.initial_sparsity, config.sparsity), config.sparsity
+    sizes = prunable_sizes(model.config, config.weights)
+    total = counted_size(model.config, config.weights)
     if config.allocation == "uniform":
-        sizes = {name: matrix.numel() for name, matrix in prunable(model).items()}
-        return Plan(initial=uniform(sizes, first), final=uniform(sizes, config.sparsity))
-    sensitivity = load_sensitivity(analysis, model)
-    curves, sizes = sensitivity.curves(), sensitivity.sizes
+        return Plan(initial=uniform(sizes, first, total), final=uniform(sizes, last, total))
+    every = load_sensitivity(analysis, model).curves()
+    if missing := sizes.keys() - every.keys():
+        raise RunError(
+            f"{analysis} has no curve of {min(missing)}: analyse again with micronet sensitivity "
+            f"--weights {config.weights}"
+        )
+    curves = {name: every[name] for name in sizes}
     share = by_slope if config.allocation == "slope" else by_threshold
-    return Plan(initial=share(curves, sizes, first), final=share(curves, sizes, config.sparsity))
+    return Plan(initial=share(curves, sizes, first, total), final=share(curves, sizes, last, total))
 
 
 def prune(
@@ -130,6 +138,7 @@ def prune(
         whole.final.sparsities,
         steps=config.steps or recipe.train.steps,
         every=config.every,
+        weights=config.weights,
         record=lambda: write_text(run.path / PRUNING, json.dumps(whole.as_json(), indent=1) + "\n"),
     )
     return train_on(
@@ -155,6 +164,6 @@ def prune_in_one_shot(
     loss = evaluate(model, corpus.split("valid")).loss
     progress = replace(source.progress(), best_loss=loss)
     record = {"verb": "prune --one-shot", "run": str(source.path)}
-    run.write_result(record, recipe, corpus, model, progress)
+    run.write_result(record, recipe, corpus, model, progress, source)
     write_text(run.path / PRUNING, json.dumps(plan.as_json(), indent=1) + "\n")
     return loss

@@ -50,7 +50,7 @@ def write_searched_run(
     if split == "valid":  # another split's loss is no validation loss
         progress = replace(progress, best_loss=kept.loss if kept else search.before)
     record = {"verb": "search-cache", "run": str(run.path), "checkpoint": which, "split": split}
-    Run(out).write_result(record, recipe, corpus, model, progress)
+    Run(out).write_result(record, recipe, corpus, model, progress, run)
     whole = {
         **record,
         "size": search.size,
@@ -68,7 +68,7 @@ def write_searched_run(
 
 
 def confirmation_sentence(record: Mapping[str, Any]) -> str | None:
-    """Say what `search.json` has of the other half; None where the whole split was searched."""
+    """Return a sentence on the result of the other half; None if the whole split was searched."""
     confirmation = record.get("confirmation")
     if confirmation is None:
         return None

@@ -1,6 +1,6 @@
 """Sensitivity analysis: the perplexity when only one matrix is pruned (section 4.2).
 
-Every matrix is pruned by magnitude over a grid of sparsities, all others untouched, and the model
+Every matrix is pruned by magnitude over a grid of sparsities, all others unchanged, and the model
 is evaluated on a part of the validation split. Points are written at once, one JSON object per
 line, so that a killed analysis resumes; under `torchrun` the processes share the points.
 """
@@ -22,11 +22,14 @@ from micronet_lm.compression.allocation import Curve
 from micronet_lm.compression.magnitude import Ranking, prunable
 from micronet_lm.errors import RunError
 from micronet_lm.files import write_text
+from micronet_lm.layout import Phi
 from micronet_lm.model import LanguageModel
 from micronet_lm.model.fingerprint import fingerprint_of
 from micronet_lm.training import Run, evaluate, perplexity
+from micronet_lm.training.agreement import agree, short
 from micronet_lm.training.loop import make_deterministic
 from micronet_lm.training.processes import Processes, joined_processes
+from micronet_lm.training.shared_work import SharedWork
 
 GRID = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 """Sparsities to measure; the unpruned model is measured once."""
@@ -36,6 +39,10 @@ POINTS, TABLE = "points.jsonl", "sensitivity.json"
 
 TOKENS = 20_000
 """Number of validation tokens for each point."""
+
+
+Point = tuple[str, float]
+"""A matrix's name and its sparsity; an empty name is the unpruned model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,36 +108,43 @@ def analyse(
     processes: Processes,
     *,
     grid: Sequence[float] = GRID,
+    weights: Phi = "matrices",
     advance: Callable[[int], None] = lambda _: None,
 ) -> Sensitivity:
-    """Measure every matrix at every sparsity of `grid`, except points already in `file`.
+    """Measure every tensor of `weights` at each sparsity of `grid`, except points in `file`.
 
     `ids` is the text to measure on. `advance` is called with the number of finished points.
     """
-    matrices = prunable(model)
+    matrices = prunable(model, weights)
     setup = _setup(model, ids)
-    known = _read_points(file, setup)
     wanted = [("", 0.0), *((name, sparsity) for name in matrices for sparsity in grid)]
-    todo = [point for point in wanted if point not in known]
+    facts = {"model": short(setup.model), "text": short(setup.text), "grid": _text(list(grid))}
+    agree(processes, {**facts, "weights to prune": weights})
+    # Only the leader's file counts: another host may have points of an older analysis.
+    known = _read_points(file, setup) if processes.leads else {}
+    todo = [number for number, point in enumerate(wanted) if point not in known]
+    todo = json.loads(processes.share_text(_text(todo)))
     advance(len(wanted) - len(todo))
     if processes.leads and not file.is_file():
-        write_text(file, json.dumps(asdict(setup)) + "\n")
+        write_text(file, _text(asdict(setup)) + "\n")
+    work = SharedWork("points", len(todo), processes)
     ranked: tuple[str, Ranking | None] = ("", None)
-    for low in range(0, len(todo), processes.count):
-        turn = todo[low : low + processes.count]
-        own = turn[
-            min(processes.rank, len(turn) - 1)
-        ]  # in the last round, idle processes repeat another's point
-        name, sparsity = own
+    for piece in work.pieces():
+        name, sparsity = wanted[todo[piece]]
         if name and ranked[0] != name:
             ranked = (name, Ranking(matrices[name]))
         with _pruned(matrices[name], ranked[1], sparsity) if name else _untouched():
             loss = evaluate(model, ids).loss
-        losses = processes.gather(torch.tensor([loss], dtype=torch.float64))[: len(turn)].tolist()
-        known |= dict(zip(turn, losses, strict=True))
+        work.report(_text([todo[piece], loss]))
         if processes.leads:
-            _append(file, dict(zip(turn, losses, strict=True)))
-        advance(len(turn))
+            advance(_keep_news(work, wanted, known, file))
+    processes.wait()  # until every point is measured
+    if processes.leads:
+        advance(_keep_news(work, wanted, known, file))
+        if processes.count > 1:
+            _put_in_order(file, wanted, known)
+    losses = json.loads(processes.share_text(_text([known.get(point) for point in wanted])))
+    known = dict(zip(wanted, losses, strict=True))
     return Sensitivity(
         setup=setup,
         base=known["", 0.0],
@@ -145,6 +159,7 @@ def analyse_run(
     out: Path,
     *,
     grid: Sequence[float] = GRID,
+    weights: Phi = "matrices",
     advance: Callable[[int], None] = lambda _: None,
 ) -> Sensitivity:
     """Analyse a run's best model on a text; write the points, and the table at the end.
@@ -155,7 +170,9 @@ def analyse_run(
     make_deterministic()
     with joined_processes() as processes:
         model = model.to(processes.device)
-        result = analyse(model, ids, out / POINTS, processes, grid=grid, advance=advance)
+        result = analyse(
+            model, ids, out / POINTS, processes, grid=grid, weights=weights, advance=advance
+        )
     if processes.leads:
         table = {**result.as_json(), "run": str(run.path)}
         write_text(out / TABLE, json.dumps(table, indent=1) + "\n")
@@ -224,7 +241,7 @@ def _setup(model: LanguageModel, ids: NDArray[np.unsignedinteger]) -> Setup:
     )
 
 
-def _read_points(file: Path, setup: Setup) -> dict[tuple[str, float], float]:
+def _read_points(file: Path, setup: Setup) -> dict[Point, float]:
     """Read the points of an analysis with the same setup; ignore half a line at the end."""
     if not file.is_file():
         return {}
@@ -250,7 +267,34 @@ def _read_points(file: Path, setup: Setup) -> dict[tuple[str, float], float]:
     return known
 
 
-def _append(file: Path, points: dict[tuple[str, float], float]) -> None:
+def _keep_news(work: SharedWork, wanted: list[Point], known: dict[Point, float], file: Path) -> int:
+    """Keep the points that were measured since the last call; return how many."""
+    news = {wanted[number]: loss for number, loss in map(json.loads, work.news())}
+    known |= news
+    _append(file, news)
+    return len(news)
+
+
+def _put_in_order(file: Path, wanted: list[Point], known: dict[Point, float]) -> None:
+    """Sort the points of a file, which several processes may have measured in any order."""
+    head, *lines = file.read_text(encoding="utf-8").splitlines()
+    order = {point: number for number, point in enumerate(wanted)}
+    asked = {_line(point, known[point]): order[point] for point in wanted}
+    ordered = sorted(lines, key=lambda line: asked.get(line, -1))
+    if ordered != lines:  # points of another grid stay in front
+        write_text(file, "".join(line + "\n" for line in (head, *ordered)))
+
+
+def _append(file: Path, points: dict[Point, float]) -> None:
     with file.open("a", encoding="utf-8") as out:
-        for (name, sparsity), loss in points.items():
-            out.write(json.dumps({"matrix": name, "sparsity": sparsity, "loss": loss}) + "\n")
+        for point, loss in points.items():
+            out.write(_line(point, loss) + "\n")
+
+
+def _line(point: Point, loss: float) -> str:
+    name, sparsity = point
+    return _text({"matrix": name, "sparsity": sparsity, "loss": loss})
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value)  # keeps doubles exactly

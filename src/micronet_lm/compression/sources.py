@@ -14,7 +14,7 @@ from micronet_lm.corpus import Corpus
 from micronet_lm.errors import RunError
 from micronet_lm.model import LanguageModel
 from micronet_lm.training import Input, Objective, Outcome, Plugin, Run, next_word_loss, train
-from micronet_lm.training.checkpoint import read_checkpoint
+from micronet_lm.training.run import SEEN
 
 
 def train_on(
@@ -66,12 +66,7 @@ def source_input(source: Run) -> Input:
 
 def hebbian_counters(source: Run, corpus: Corpus) -> Mapping[str, Tensor]:
     """Return the word counts of the source's Hebbian update, or of the training split."""
-    name = "plugin.hebbian.seen"
-    if source.last.is_file():
-        saved = read_checkpoint(source.last, prefix=name).tensors
-        if saved:
-            return saved
-    return {name: torch.tensor(corpus.vocabulary.counts, dtype=torch.int32)}
+    return source.counters() or {SEEN: torch.tensor(corpus.vocabulary.counts, dtype=torch.int32)}
 
 
 def file_fingerprint(file: Path) -> str:

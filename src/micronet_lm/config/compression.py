@@ -69,7 +69,13 @@ class PruneConfig(Section):
     """Gradual pruning of a trained model during further training (section 4.2)."""
 
     sparsity: float = Field(default=0.358, ge=0.0, lt=1.0)
-    """Share of all matrices' weights that are zero at the end (ρ)."""
+    """Share of the `weights` that are zero at the end: ρ = Σ|φ|ρ_φ / Σ|φ| over φ in Φ."""
+
+    weights: Literal["matrices", "all"] = "matrices"
+    """The weights Φ that ρ is a share of. `matrices`: all matrices but position tables; each may be
+    pruned. `all`, as the authors count: all weights but LayerNorm's. Of these, tail bins' biases
+    may be pruned too, but no position tables, other biases, last bin's projections or entries for
+    tail bins."""
 
     initial_sparsity: float = Field(default=0.16, ge=0.0, lt=1.0)
     """Share that is zero before the first step (ρ_0); at most `sparsity`."""
@@ -106,6 +112,9 @@ class SearchConfig(Section):
     """Search on the first half of the validation split, and keep what was trained where that is
     better on the second half. `false`, the paper's way: search on all of it and keep what is found.
     """
+
+    again: bool = False
+    """Search once more after quantization; the paper found that this does not help."""
 
     temperature: bool = False
     """First search for a temperature of the softmax and fold it into the weights: a model that has

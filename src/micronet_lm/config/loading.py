@@ -1,8 +1,8 @@
 """Load a checked `Recipe` from a preset's name or a YAML file, with overrides."""
 
-import difflib
 import json
 from collections.abc import Mapping
+from copy import deepcopy
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -13,7 +13,9 @@ from pydantic import ValidationError
 
 from micronet_lm.config.compression import TrainChanges
 from micronet_lm.config.sections import Recipe, section_type
-from micronet_lm.errors import ConfigError
+from micronet_lm.config.strict_yaml import LARGEST_TEXT, read_yaml
+from micronet_lm.errors import ConfigError, nearest
+from micronet_lm.files import read_small
 
 VARIANTS = "variants"
 """Key under which a file lists the differences between the recipes of a family."""
@@ -31,7 +33,7 @@ def preset_names() -> list[str]:
     with resources.as_file(_PRESETS) as folder:
         for file in sorted(folder.rglob("*.yaml")):
             name = file.relative_to(folder).with_suffix("").as_posix()
-            variants = yaml.safe_load(file.read_text(encoding="utf-8")).get(VARIANTS)
+            variants = read_yaml(file.read_text(encoding="utf-8")).get(VARIANTS)
             names += [name] if variants is None else [f"{name}-{variant}" for variant in variants]
     return names
 
@@ -94,9 +96,9 @@ def _read_tree(name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
     family, variant = preset_family(name)
     text = _read_text(family)
     try:
-        tree = yaml.safe_load(text) or {}
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{name}: not valid YAML: {' '.join(str(error).split())}") from None
+        tree = deepcopy(_parsed(text))  # callers change it
+    except ConfigError as error:
+        raise ConfigError(f"{name}: {error}") from None
     if not isinstance(tree, dict):
         raise ConfigError(f"{name}: a recipe must map sections, got {type(tree).__name__}")
     variants = tree.pop(VARIANTS, None)
@@ -106,11 +108,18 @@ def _read_tree(name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
         raise ConfigError(f"{name} is a family of recipes: choose {_listed(name, variants)}")
     base = tree.pop("base", None)
     if base is None:
-        return tree
+        own: dict[str, Any] = tree
+        return own
     above = (*above, name)
     if base in above:
         raise ConfigError(f"{name}: a recipe cannot be its own base ({' > '.join(above)})")
     return _merge(_read_tree(str(base), above), tree)
+
+
+@cache
+def _parsed(text: str) -> Any:
+    """Parse YAML; sweeps load the same few files hundreds of times."""
+    return read_yaml(text) or {}
 
 
 def preset_family(name: str) -> tuple[str, str | None]:
@@ -139,18 +148,20 @@ def _read_text(name: str) -> str:
     path = Path(name)
     if path.suffix in {".yaml", ".yml"}:
         try:
-            return path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{name}: cannot be read: {error}") from None
+            return read_small(path, 4 * LARGEST_TEXT).decode("utf-8")
+        except OSError as error:
+            raise ConfigError(f"{name} cannot be read: {error.strerror}") from None
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"{name} cannot be read: byte {error.start} is not UTF-8") from None
     raise ConfigError(
-        f"there is no preset '{name}'{_nearest(name, preset_names())}: "
+        f"there is no preset '{name}'{nearest(name, preset_names())}: "
         "'micronet presets' lists all; a recipe file's name must end in .yaml; "
         f"{own_text_command(name if path.exists() else 'mytext')}"
     )
 
 
 def own_text_command(text: str) -> str:
-    """Say how to train on text that is no recipe and no corpus."""
+    """Return a hint on how to train on a text that is neither a recipe nor a corpus."""
     return f"to train on your own text: micronet run {text} --out mine"
 
 
@@ -184,6 +195,20 @@ def _put(tree: dict[str, Any], key: str, value: Any) -> None:
     tree[leaf] = value
 
 
+_PLAINER = {
+    "input should be": "must be",
+    "greater than or equal to": "at least",
+    "less than or equal to": "at most",
+    "greater than": "above",
+    "less than": "below",
+    "a valid integer": "a whole number",
+    "a valid number": "a number",
+    "a valid string": "text",
+    "a valid boolean": "true or false",
+}
+"""Words of pydantic's messages, and those of all other messages here."""
+
+
 def _sentence(error: ValidationError) -> str:
     """Return the first of pydantic's findings as one sentence."""
     finding = error.errors()[0]
@@ -192,15 +217,17 @@ def _sentence(error: ValidationError) -> str:
     if finding["type"] == "extra_forbidden":
         known = _known_keys(path[:-1])
         return (
-            f"unknown key '{key}'{_nearest(path[-1], known)}; "
+            f"unknown key '{key}'{nearest(path[-1], known)}; "
             f"the keys here are {', '.join(known) or 'none'}"
         )
     message = finding["msg"].removeprefix("Value error, ")
     if not key or finding["type"] == "value_error":
         return f"{key + ': ' if key else ''}{message}"
     text = message[0].lower() + message[1:]
+    for word, plainer in _PLAINER.items():
+        text = text.replace(word, plainer)
     more = len(error.errors()) - 1
-    return f"{key} = {finding['input']!r}: {text}" + (f" (and {more} more)" if more else "")
+    return f"{key} {text}, got {finding['input']!r}" + (f" (and {more} more)" if more else "")
 
 
 def _known_keys(path: list[str]) -> list[str]:
@@ -213,8 +240,3 @@ def _known_keys(path: list[str]) -> list[str]:
         if section is None:
             return []
     return list(section.model_fields)
-
-
-def _nearest(word: str, known: list[str]) -> str:
-    match = difflib.get_close_matches(word, known, n=1)
-    return f" (did you mean '{match[0]}'?)" if match else ""

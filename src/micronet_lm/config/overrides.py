@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-import yaml
-
+from micronet_lm.config.strict_yaml import read_yaml
 from micronet_lm.errors import ConfigError
 
 
@@ -37,13 +36,6 @@ def _value(text: str) -> Any:
     if "," in text and not text.startswith("["):
         text = f"[{text}]"
     try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError:
+        return read_yaml(text)
+    except ConfigError:  # a pattern such as `*.txt`, a folder with the name of a date
         return text
-    if isinstance(value, str):
-        # YAML 1.1 reads `1e-3` as text because it has no decimal point.
-        try:
-            return float(value)
-        except ValueError:
-            return value
-    return value

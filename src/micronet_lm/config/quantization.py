@@ -25,6 +25,13 @@ class QuantizeConfig(Section):
     learning_rate: float = Field(default=1e-4, gt=0.0)
     """Largest learning rate of these steps; it falls along half a cosine."""
 
+    batch: int | None = Field(default=None, ge=1)
+    """Sequences per step; that of section `train` if left out."""
+
+    hebbian: bool = False
+    """Whether the Hebbian update, if the model has one, also acts in these steps; the authors'
+    configurations switch it off."""
+
     places: Literal["code", "text", "none"] | tuple[Place, ...] = "code"
     """Activations to quantize: those of the authors' `code`, of the paper's `text`, `none`, or a
     list of places."""

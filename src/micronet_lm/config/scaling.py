@@ -56,6 +56,6 @@ def scaled_to_steps(recipe: Recipe, overrides: Mapping[str, Any]) -> dict[str, i
 
 
 def scaling_sentence(scaled: Mapping[str, int]) -> str:
-    """Say which keys followed the number of steps."""
+    """Return a sentence on the keys that were scaled with the number of steps."""
     keys = ", ".join(f"{key} {value}" for key, value in scaled.items())
     return f"In proportion to the steps: {keys} (set them to have other values)."

@@ -10,9 +10,15 @@ from typing import Any, Literal, Self, get_args
 from pydantic import Field, field_validator, model_validator
 
 from micronet_lm.config.compression import DistillConfig, PruneConfig, SearchConfig
+from micronet_lm.config.ngrams import NgramsConfig
+from micronet_lm.config.packing import PackConfig
 from micronet_lm.config.places import Place
 from micronet_lm.config.quantization import QuantizeConfig
 from micronet_lm.config.section import Section
+from micronet_lm.config.spelling import SpellingConfig
+
+LARGEST_SIZE = 2**31 - 1
+"""Largest width, length or number of words of a model, in recipes and packed files."""
 
 
 class CorpusConfig(Section):
@@ -40,7 +46,7 @@ class CorpusConfig(Section):
 class ModelConfig(Section):
     """The shape of the transformer and of its adaptive embedding and softmax."""
 
-    vocabulary: int | None = Field(default=None, ge=2)
+    vocabulary: int | None = Field(default=None, ge=2, le=LARGEST_SIZE)
     """Number of words; taken from the corpus if there is one."""
 
     cutoffs: tuple[int, ...] = ()
@@ -49,29 +55,37 @@ class ModelConfig(Section):
     embedding_widths: tuple[int, ...] = (256,)
     """Width of the embedding in each bin: one entry more than `cutoffs`."""
 
-    width: int = Field(default=256, ge=1)
+    width: int = Field(default=256, ge=1, le=LARGEST_SIZE)
     """Width of the hidden states (d_model)."""
 
-    layers: int = Field(default=8, ge=1)
+    layers: int = Field(default=8, ge=1, le=LARGEST_SIZE)
     """Number of transformer blocks (L)."""
 
-    heads: int = Field(default=8, ge=1)
+    heads: int = Field(default=8, ge=1, le=LARGEST_SIZE)
     """Attention heads per block (h)."""
 
-    key_width: int = Field(default=24, ge=1)
+    key_width: int = Field(default=24, ge=1, le=LARGEST_SIZE)
     """Width of a head's queries and keys (d_k)."""
 
-    value_width: int = Field(default=24, ge=1)
+    value_width: int = Field(default=24, ge=1, le=LARGEST_SIZE)
     """Width of a head's values (d_v)."""
 
-    ffn_width: int = Field(default=768, ge=1)
+    ffn_width: int = Field(default=768, ge=1, le=LARGEST_SIZE)
     """Inner width of the feed-forward part (d_ff)."""
 
-    context: int = Field(default=97, ge=1)
+    context: int = Field(default=97, ge=1, le=LARGEST_SIZE)
     """Tokens that one layer attends to, the current one included (C)."""
 
     dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
-    """Share of the embedding's and of each sublayer's outputs dropped in training."""
+    """Share of activations dropped in training, at the places of `dropout_places`."""
+
+    dropout_places: Literal["sublayers", "code"] = "sublayers"
+    """Outputs of the embedding and of each sublayer, or, as in the authors' `code`, also those of
+    the ReLU and of the last layer."""
+
+    scale_embedding: bool = False
+    """Whether input embeddings are multiplied by √d_model, as in the authors' code; the paper does
+    not say so. For training and evaluation only: a packed file has no such factor."""
 
     @field_validator("cutoffs", "embedding_widths", mode="before")
     @classmethod
@@ -88,9 +102,10 @@ class ModelConfig(Section):
                 f"embedding_widths has {len(self.embedding_widths)} entries but {len(self.cutoffs)}"
                 f" cutoffs make {bins} bins: give one width per bin"
             )
-        if any(width < 1 for width in self.embedding_widths):
+        if any(not 1 <= width <= LARGEST_SIZE for width in self.embedding_widths):
             raise ValueError(
-                f"embedding_widths must all be at least 1, got {self.embedding_widths}"
+                f"embedding_widths must all be from 1 to {LARGEST_SIZE}, got"
+                f" {self.embedding_widths}"
             )
         if any(low >= high for low, high in pairwise((0, *self.cutoffs))):
             raise ValueError(f"cutoffs must be positive and increasing, got {self.cutoffs}")
@@ -133,6 +148,9 @@ class CacheConfig(Section):
 
     lam: float = Field(default=0.07, gt=0.0, lt=1.0)
     """The cache's share of the prediction (λ) at the beginning of training."""
+
+    trained: bool = True
+    """Whether θ and λ are trained with the model (section 3.5) or keep their first values."""
 
     ramp: int = Field(default=0, ge=0)
     """Number of hidden states from which the cache has its whole share; with only m, its share is
@@ -196,6 +214,10 @@ class TrainConfig(Section):
     """Share of the random windows that begin at a line's beginning, for models that are asked about
     texts of a few words; short windows (`window`) have more of such words."""
 
+    prefix: int = Field(default=0, ge=0)
+    """Tokens before each random window that are read without gradients, so that its first tokens
+    have keys, values and a filled cache; 0, as in the paper, begins a window with nothing."""
+
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """Precision of training's matrix products; `auto` chooses bfloat16 if a measurement shows that
     it works on this machine and is at least 1.1 times as fast (see `micronet doctor`)."""
@@ -223,6 +245,12 @@ class TrainConfig(Section):
             raise ValueError(
                 f"beginnings {self.beginnings} needs random windows, but sampling is stream; "
                 "set one of them otherwise"
+            )
+        if self.prefix and (self.sampling == "stream" or self.beginnings):
+            other = "streams" if self.sampling == "stream" else "windows at beginnings of lines"
+            raise ValueError(
+                f"prefix {self.prefix} is for random windows in the middle of a text, but there "
+                f"are {other}; set prefix 0, or sampling random and beginnings 0"
             )
         if self.final_learning_rate > self.learning_rate:
             raise ValueError(
@@ -262,6 +290,15 @@ class Recipe(Section):
     quantize: QuantizeConfig | None = None
     """Quantization; absent means none."""
 
+    ngrams: NgramsConfig | None = None
+    """A table of n-grams in the packed model; absent means none."""
+
+    spelling: SpellingConfig | None = None
+    """A model of the spelling of words outside the vocabulary; absent means none."""
+
+    pack: PackConfig | None = None
+    """The form of the packed file; absent means integers of equal widths and plain words."""
+
     @field_validator("cache")
     @classmethod
     def _an_empty_cache_is_none(cls, cache: CacheConfig | None) -> CacheConfig | None:
@@ -281,6 +318,11 @@ class Recipe(Section):
             raise ValueError(
                 f"corpus.max_vocabulary must be above the last of model.cutoffs {cutoffs}, got"
                 f" {limit}: raise it or lower the cutoffs"
+            )
+        if self.search and self.search.again and not self.quantize:
+            raise ValueError(
+                "search.again is a search after quantization, but there is no section quantize: "
+                "give one of its keys, such as quantize.bits, or leave search.again out"
             )
         if self.prune and self.prune.steps:
             own = self.prune.train and self.prune.train.steps

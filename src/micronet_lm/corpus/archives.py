@@ -1,6 +1,8 @@
 """Stream named files out of a folder, a zip or a tar, without unpacking it."""
 
+import hashlib
 import lzma
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -11,7 +13,11 @@ from typing import IO, NamedTuple
 
 from micronet_lm.errors import CorpusError
 
-_BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError)
+_BROKEN = (
+    *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError),
+    NotImplementedError,  # a method or a version of zip that Python does not have
+    *(UnicodeError, struct.error, OverflowError),  # names and numbers that are none
+)
 
 
 class Member(NamedTuple):
@@ -21,6 +27,24 @@ class Member(NamedTuple):
     stream: IO[bytes]
     size: int
     """Size of the file in bytes, as its folder or archive declares it."""
+
+
+class HashedStream:
+    """A stream that hashes what is read from it."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream, self._hash = stream, hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        """Read at most `size` bytes."""
+        data = self._stream.read(size)
+        self._hash.update(data)
+        return data
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the bytes that were read."""
+        return self._hash.hexdigest()
 
 
 def members(
@@ -61,7 +85,7 @@ def readable(place: Path) -> Iterator[None]:
     except _BROKEN as error:
         raise CorpusError(
             f"{place} is not a readable zip or tar ({error or type(error).__name__}): "
-            "delete it and fetch it again"
+            "fetch it again, or unpack it with another program and give the folder"
         ) from error
 
 

@@ -1,11 +1,18 @@
 """Decode bytes to text, about a mebibyte of whole lines at a time."""
 
 from collections.abc import Iterator
-from typing import IO, NamedTuple
+from typing import NamedTuple, Protocol
 
 from micronet_lm.errors import CorpusError
 
 BLOCK = 1 << 20  # bytes read at once; only a longer line needs more memory
+
+
+class Readable(Protocol):
+    """What gives bytes."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Read at most `size` bytes."""
 
 
 class Block(NamedTuple):
@@ -19,7 +26,7 @@ class Block(NamedTuple):
 
 
 def read_blocks(
-    stream: IO[bytes], split: str, *, name: str, start: int = 0, size: int | None = None
+    stream: Readable, split: str, *, name: str, start: int = 0, size: int | None = None
 ) -> Iterator[Block]:
     """Read UTF-8 lines from a stream positioned at byte `start` of the file `name`.
 

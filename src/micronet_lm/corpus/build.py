@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from micronet_lm.corpus.manifest import (
+    DROPPED,
     VOCABULARY,
     FileRecord,
     Manifest,
@@ -22,11 +23,13 @@ from micronet_lm.corpus.manifest import (
 from micronet_lm.corpus.source import Source, find_source
 from micronet_lm.corpus.splits import SPLITS, Ratio
 from micronet_lm.corpus.store import Corpus
+from micronet_lm.corpus.textfiles import expanded
 from micronet_lm.corpus.tokenizers import Tokenizer, newest_tokenizer
 from micronet_lm.corpus.tokenizers import tokenizer as find_tokenizer
 from micronet_lm.corpus.vocabulary import EOS, UNK, Vocabulary, check_limits
 from micronet_lm.corpus.writer import claim, clear, split_files
 from micronet_lm.errors import CorpusError
+from micronet_lm.files import write_text
 from micronet_lm.progress import bar
 
 
@@ -53,7 +56,7 @@ def build_corpus(
     try:
         chosen = find_source(
             source,
-            from_path=None if from_path is None else Path(from_path).expanduser(),
+            from_path=None if from_path is None else expanded(from_path),
             split=split,
             tokenizer=tokenizer,
             downloads=out.parent if downloads is None else Path(downloads),
@@ -131,6 +134,7 @@ def _build(source: Source, out: Path, settings: Settings) -> None:
     clear(out)
     files, unknown = encode(source, tokenizer, vocabulary, counts.tokens, out)
     vocabulary.save(out / VOCABULARY)
+    write_text(out / DROPPED, _dropped(counts.words, vocabulary))
     data = vocabulary.to_bytes()
     files[VOCABULARY] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     Manifest(
@@ -144,6 +148,13 @@ def _build(source: Source, out: Path, settings: Settings) -> None:
         files=files,
         fingerprint=fingerprint(files, settings.tokenizer),
     ).save(out)
+
+
+def _dropped(words: Counter[str], vocabulary: Vocabulary) -> str:
+    """Return the words that the vocabulary leaves out, the most frequent first."""
+    left_out = [(word, count) for word, count in words.items() if word not in vocabulary]
+    left_out.sort(key=lambda item: (-item[1], item[0]))
+    return "".join(f"{count}\t{word}\n" for word, count in left_out)
 
 
 def _check_content(counts: Counts, settings: Settings) -> None:

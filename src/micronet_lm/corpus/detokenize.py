@@ -12,9 +12,9 @@ _HEADING = re.compile(r"((?:= )+)(.+?)((?: =)+)")
 _SHORT = re.compile(r"(?:n['’]t|['’](?:s|t|re|ve|ll|d|m|S|T|RE|VE|LL|D|M))")
 _NUMBER = re.compile(r"\d[\d.,]*")
 _LEFT = frozenset([*",.;:!?)]}%”»…", "...", "...."])
-"""Tokens that stand close to the word before them."""
+"""Tokens that follow the word before them without a space."""
 _RIGHT = frozenset("([{“«$£€₹¥#°")
-"""Tokens that stand close to the word after them."""
+"""Tokens that precede the word after them without a space."""
 _BOTH = frozenset("/—⁄")
 
 
@@ -31,7 +31,7 @@ def _line(line: str) -> str:
     words = _JOINED.sub(r"\1", line).split(" ")
     parts: list[str] = []
     quotes = {'"': False, "'": False}  # whether one is open
-    close = True  # whether the next word stands close to what was written
+    close = True  # whether the next word follows without a space
     for place, word in enumerate(words):
         after = words[place + 1] if place + 1 < len(words) else ""
         before = words[place - 1] if place else ""

@@ -15,6 +15,9 @@ from micronet_lm.files import write_text
 
 MANIFEST = "manifest.json"
 VOCABULARY = "vocabulary.tsv"
+DROPPED = "dropped.tsv"
+"""Words of the train split that the vocabulary leaves out, with their counts; older corpora have no
+such file. They are not part of the corpus's hash: its ids do not depend on them."""
 FORMAT = "micronet-corpus"
 VERSION = 1
 
@@ -48,7 +51,7 @@ class Settings:
     max_vocabulary: int | None
     """Largest size allowed for the vocabulary, None for no limit."""
     split: Ratio | None
-    """The shares of train, valid and test; None where the source has splits of its own."""
+    """The shares of train, valid and test; None if the source has its own splits."""
     splitting: str | None = None
     """`blocks` of lines or whole `documents` in turn, or by documents' `names`; None where the
     source has splits of its own, and in corpora of version 0.1, whose text files were cut twice."""
@@ -121,6 +124,9 @@ class Manifest(Settings):
         good = all(numbers(v, SPLITS) for v in (self.tokens, self.unknown, self.text_bytes))
         texts = (self.source, self.tokenizer, self.dtype, self.fingerprint)
         if not (good and numbers(sizes, FILES) and all(isinstance(t, str) for t in texts)):
+            raise _damaged(folder, "values of the wrong kind")
+        hashes = [record.get("sha256") for record in self.files.values()]
+        if not all(isinstance(found, str) for found in hashes):
             raise _damaged(folder, "values of the wrong kind")
 
 

@@ -27,7 +27,10 @@ class Rows:
     """(B) positions of the first inputs in the split."""
 
     fresh: bool
-    """Whether the sequences start anew instead of continuing those of the previous step."""
+    """Whether the sequences start again instead of continuing those of the previous step."""
+
+    prefix: NDArray[np.int64]
+    """(B, P) words before the inputs, to read without gradients; P is 0 without a prefix."""
 
 
 class Sampler:
@@ -43,18 +46,21 @@ class Sampler:
         seed: int,
         beginnings: float = 0.0,
         line_end: int | None = None,
+        prefix: int = 0,
     ) -> None:
-        self._ids = ids
+        self._ids, self._prefix = ids, prefix
         self._batch, self._window, self._seed = batch, window, seed
         self._beginnings = beginnings
         self._random = sampling == "random"
         # A stream needs one more token than its inputs; random tiles are shifted by up to a window.
-        needed = 2 * window if self._random else batch * window + 1
+        # The first tokens of the split are only ever a prefix.
+        needed = prefix + 2 * window if self._random else batch * window + 1
         if len(ids) < needed:
             remedy = "train.window" if self._random else "train.batch or train.window"
             raise CorpusError(
                 f"the split has {len(ids):,} tokens, but {sampling} windows of {window:,} "
-                f"in a batch of {batch} need {needed:,}: lower {remedy}"
+                f"in a batch of {batch}{f' after a prefix of {prefix:,}' if prefix else ''} need "
+                f"{needed:,}: lower {remedy}{' or train.prefix' if prefix else ''}"
             )
         if beginnings:
             # A window that begins with a line end predicts a line's first word.
@@ -83,6 +89,7 @@ class Sampler:
             targets=windows[:, 1:],
             starts=np.array(starts, dtype=np.int64),
             fresh=fresh,
+            prefix=np.stack([self._ids[s - self._prefix : s] for s in starts]).astype(np.int64),
         )
 
     def _start(self, number: int) -> int:
@@ -103,10 +110,10 @@ class Sampler:
         and visits them in random order. So an epoch sees no token twice, and misses fewer than two
         windows of tokens at the edges, which epochs with other shifts see.
         """
-        tiles = (len(self._ids) - self._window) // self._window
+        tiles = (len(self._ids) - self._prefix - self._window) // self._window
         epoch, turn = divmod(number, tiles)
         if self._order is None or self._order[0] != epoch:
             random = np.random.default_rng([self._seed, epoch])
-            shift = random.integers(self._window)
+            shift = self._prefix + random.integers(self._window)
             self._order = (epoch, shift + self._window * random.permutation(tiles))
         return int(self._order[1][turn])

@@ -54,7 +54,7 @@ _WIDE_PUNCTUATION = (
 
 
 def _ranges(table: str) -> str:
-    """Return a table's ranges as they stand inside the brackets of a regular expression."""
+    """Return a table's ranges as written inside the brackets of a regular expression."""
     return "".join(
         "-".join(re.escape(chr(int(end, 16))) for end in entry.split("-"))
         for entry in table.split()

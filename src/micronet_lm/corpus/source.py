@@ -41,7 +41,7 @@ class Source(Protocol):
 
     @property
     def splitting(self) -> Splitting | None:
-        """How its text is divided, None for a source that is published with splits."""
+        """How the text is divided into splits; None for a source that is published with splits."""
 
     def blocks(self) -> Iterator[Block]:
         """Read the whole text once, some lines at a time."""

@@ -31,7 +31,7 @@ LARGEST_FACTOR = 2.0
 _FAR = f"a factor of more than {LARGEST_FACTOR:g}; what one says need not hold for the other"
 
 _FEWEST_UNKNOWN = 20
-"""Unknown tokens below which a share says nothing."""
+"""Unknown tokens below which a share is meaningless."""
 
 
 def parse_ratio(text: str) -> Ratio:

@@ -1,18 +1,26 @@
 """A corpus on disk: three memory-mapped arrays of ids, a vocabulary and a manifest."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from micronet_lm.corpus.manifest import FILES, VOCABULARY, Manifest, split_file
+from micronet_lm.corpus.manifest import (
+    FILES,
+    MANIFEST,
+    VOCABULARY,
+    Manifest,
+    fingerprint,
+    split_file,
+)
 from micronet_lm.corpus.npy import npy_header
 from micronet_lm.corpus.splits import SPLITS, unknown_disagreement
 from micronet_lm.corpus.tokenizers import TOKENIZERS, Tokenizer, tokenizer
 from micronet_lm.corpus.vocabulary import Ids, Vocabulary
 from micronet_lm.errors import CorpusError, RunError
+from micronet_lm.files import file_sha256
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -28,10 +36,15 @@ class Corpus:
     tokenizer: Tokenizer
     """The tokenizer it was built with."""
     _splits: dict[str, Ids]
+    _checked: set[str] = field(default_factory=set)
+    """Splits whose hash was right when they were first asked for."""
 
     @classmethod
     def open(cls, path: Path | str) -> "Corpus":
-        """Open a corpus folder and check every file's size; hashes are not checked."""
+        """Open a corpus folder; check every file's size and the vocabulary's hash.
+
+        A split's hash is checked when the split is first asked for.
+        """
         path = Path(path)
         manifest = Manifest.load(path)
         for name in FILES:
@@ -41,6 +54,9 @@ class Corpus:
                 f"the corpus {path} was built with the tokenizer {manifest.tokenizer!r}, which "
                 f"this program does not have: build it again with {' or '.join(TOKENIZERS)}"
             )
+        if fingerprint(manifest.files, manifest.tokenizer) != manifest.fingerprint:
+            raise _damaged(path / MANIFEST, "its fingerprint is not that of its hashes")
+        _check_hash(path, VOCABULARY, manifest)
         vocabulary = Vocabulary.load(path / VOCABULARY)
         if (vocabulary.size, str(vocabulary.dtype)) != (manifest.words, manifest.dtype):
             raise _damaged(
@@ -63,16 +79,16 @@ class Corpus:
 
     def split(self, name: str) -> Ids:
         """Return the ids of `train`, `valid` or `test`, memory-mapped and read-only."""
-        try:
-            return self._splits[name]
-        except KeyError:
-            raise CorpusError(
-                f"a corpus has no split {name!r}: choose one of {', '.join(SPLITS)}"
-            ) from None
+        if name not in self._splits:
+            raise CorpusError(f"a corpus has no split {name!r}: choose one of {', '.join(SPLITS)}")
+        if name not in self._checked:
+            _check_hash(self.path, split_file(name), self.manifest)
+            self._checked.add(name)
+        return self._splits[name]
 
     def tokens(self, name: str) -> int:
         """Return the number of tokens of a split."""
-        return len(self.split(name))
+        return len(self._splits[name])
 
     def describe(self, top: int) -> dict[str, Any]:
         """Return everything worth knowing as plain values, with the `top` most frequent words."""
@@ -119,6 +135,12 @@ def _open_split(folder: Path, split: str, manifest: Manifest, vocabulary: Vocabu
     if not same or path.stat().st_size != len(header) + length * dtype.itemsize:
         raise _damaged(path, f"not {length} ids of type {dtype}")
     return np.memmap(path, dtype=dtype, mode="r", offset=len(header), shape=(length,))
+
+
+def _check_hash(folder: Path, name: str, manifest: Manifest) -> None:
+    """Refuse a file whose bytes are not those that were written."""
+    if file_sha256(folder / name) != manifest.files[name]["sha256"]:
+        raise _damaged(folder / name, "other bytes of the same length")
 
 
 def _check_size(path: Path, expected: int) -> None:

@@ -70,7 +70,11 @@ class TextFiles:
 
 def find_files(source: str) -> list[Path]:
     """Return the files that a path or a pattern names, in sorted order."""
-    path = Path(source).expanduser()
+    if not source.isprintable() and any("\ud800" <= sign <= "\udfff" for sign in source):
+        raise CorpusError(
+            f"the name {source!r} is not UTF-8: give a text whose path can be written down"
+        )
+    path = expanded(source)
     if path.is_file():
         return [path]
     if path.is_dir():
@@ -84,7 +88,28 @@ def find_files(source: str) -> list[Path]:
     files = sorted((file for file in found if file.is_file()), key=lambda file: file.as_posix())
     if not files:
         raise CorpusError(f"{where}: give a text file, a folder of text files or a pattern")
-    return files
+    return _each_once(files)
+
+
+def expanded(source: str | Path) -> Path:
+    """Return a path with its `~` replaced; a user that does not exist is refused."""
+    try:
+        return Path(source).expanduser()
+    except RuntimeError:
+        user = str(source).split("/")[0]
+        raise CorpusError(
+            f"there is no user of the path {source}: write the folder instead of {user}"
+        ) from None
+
+
+def _each_once(files: list[Path]) -> list[Path]:
+    """Drop files that are reached a second time, through links or loops of links."""
+    found: dict[tuple[int, int], Path] = {}
+    for file in sorted(files, key=Path.is_symlink):  # a file's own name before links to it
+        facts = file.stat()
+        found.setdefault((facts.st_dev, facts.st_ino), file)
+    kept = set(found.values())
+    return [file for file in files if file in kept]
 
 
 def _whole_files(paths: list[Path], sizes: list[int], ratio: Ratio) -> list[_Span]:
@@ -105,7 +130,7 @@ def _blocks_of_lines(paths: list[Path], sizes: list[int], ratio: Ratio) -> list[
             if start < stop:
                 spans.append(_Span(split, path, start, stop))
                 start = stop
-            if wanted >= before + size:  # the next file goes on with this split
+            if wanted >= before + size:  # the next file continues this split
                 break
             split, wanted = next(cuts)
         before += size

@@ -57,7 +57,7 @@ class WikiTextTokenizer:
 
 _KNOWN: dict[str, Callable[[], Tokenizer]] = {
     "wikitext": WikiTextTokenizer,
-    "word": WordTokenizer,  # version 1: corpora and models made with it go on working
+    "word": WordTokenizer,  # version 1: corpora and models made with it keep working
     "word-2": UnicodeWordTokenizer,
 }
 

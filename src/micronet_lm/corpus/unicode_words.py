@@ -21,10 +21,11 @@ The character `￭` itself is spelled `￭￭`, flipped `￭￭￭`, always one 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 from unicodedata import is_normalized, normalize
 
+from micronet_lm.corpus.memo import Memo, shared
 from micronet_lm.corpus.scripts import KATAKANA, MARKS, TIGHT, WITHOUT_SPACES
 from micronet_lm.corpus.vocabulary import EOS, UNK
 from micronet_lm.corpus.words import FLIP, unmark
@@ -54,14 +55,14 @@ _ATOM = re.compile(
     rf"|[{MARKS}]++"  # marks of nothing
 )
 
+_NEAR = 256
+"""Characters from the end of a text in which its last break nearly always is."""
 _TIGHT = re.compile(f"[{TIGHT}]")
 _BREAK = re.compile(rf"\s|(?<=\S)(?![{MARKS}])[{WITHOUT_SPACES}]")
 
-_LIMIT = 1 << 20  # chunks remembered: bounds the memory on text that never repeats
-
 
 class _Chunk(NamedTuple):
-    """What stands between two white spaces."""
+    """The text between two white spaces."""
 
     tokens: list[str]
     flipped: list[str]
@@ -82,8 +83,6 @@ class UnicodeWordTokenizer:
 
     def tokens(self, text: str, after: str = "\n") -> list[str]:
         """Split text that follows the character `after`; every newline becomes `<eos>`."""
-        if len(self._chunks) > _LIMIT:
-            self._chunks.clear()
         if not is_normalized("NFC", text):
             text = normalize("NFC", text)
         tokens: list[str] = []
@@ -123,33 +122,36 @@ class UnicodeWordTokenizer:
 
     def settled(self, text: str) -> int:
         """Return how much of a text has the same tokens whatever is written after it."""
-        place = len(text)
-        while place:
+        place, near = len(text), max(0, len(text) - _NEAR)
+        while place > near:
             place -= 1
-            if text[place] == "\n":
-                return place + 1
             if _BREAK.match(text, place):
-                return place  # white space is left for what follows: it tells the spacing
-        return 0
+                return place + (text[place] == "\n")  # other white space tells the next spacing
+        last = -1  # a very long word: one pass over all breaks is quicker than a match per letter
+        for found in _BREAK.finditer(text, 0, place):
+            last = found.start()
+        return last + (text[last] == "\n") if last >= 0 else 0
 
 
-class _Chunks(dict[str, _Chunk]):
+class _Chunks(Memo[_Chunk]):
     """Remembers the tokens of each chunk of text that was met."""
 
     def __missing__(self, text: str) -> _Chunk:
-        tokens: list[str] = []
-        before = ""
-        for atom in _ATOM.finditer(text):
-            word = atom[0]
-            flip = bool(before) and not (_ends_tight(before) or _starts_tight(word))
-            # The mark's own character is spelled with one mark more than its spacing needs.
-            tokens.append(FLIP * flip + FLIP * (word == FLIP) + word)
-            before = word
-        chunk = _Chunk(
-            tokens, [FLIP + tokens[0], *tokens[1:]], _starts_tight(text), _ends_tight(before)
-        )
-        self[text] = chunk
-        return chunk
+        tokens = shared(_tokens_of(text))
+        flipped = [FLIP + tokens[0], *tokens[1:]]
+        chunk = _Chunk(tokens, flipped, _starts_tight(text), _ends_tight(tokens[-1]))
+        return self.remember(text, chunk, (*tokens, tokens, flipped))
+
+
+def _tokens_of(text: str) -> Iterator[str]:
+    """Yield the tokens of what stands between two white spaces."""
+    before = ""
+    for atom in _ATOM.finditer(text):
+        word = atom[0]
+        flip = bool(before) and not (_ends_tight(before) or _starts_tight(word))
+        # The mark's own character is spelled with one mark more than its spacing needs.
+        yield FLIP * flip + FLIP * (word == FLIP) + word
+        before = word
 
 
 def _starts_tight(text: str) -> bool:

@@ -4,10 +4,10 @@ Merity et al. (2016), "Pointer Sentinel Mixture Models", https://arxiv.org/abs/1
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from micronet_lm.corpus.archives import members, readable
+from micronet_lm.corpus.archives import HashedStream, members, readable
 from micronet_lm.corpus.blocks import Block, read_blocks
 from micronet_lm.corpus.detokenize import detokenize
 from micronet_lm.corpus.download import fetch
@@ -29,6 +29,8 @@ class Published:
     """Number of tokens in each split, with one `<eos>` per line."""
     words: int
     """Number of distinct tokens in the train split."""
+    sha256: Mapping[str, str] = field(default_factory=dict)
+    """Hash of each split's file, where known."""
 
 
 PUBLISHED = {
@@ -37,12 +39,21 @@ PUBLISHED = {
         bytes={"train": 10_797_148, "valid": 1_121_681, "test": 1_256_449},
         tokens={"train": 2_088_628, "valid": 217_646, "test": 245_569},
         words=33_278,
+        sha256={
+            "train": "2e24adb25c1c035d21c507f323769d12489407724943b8e8680c0fabbd4fc2db",
+            "valid": "f0737ed31fc1329026e95cb8b98e19c2a182c39c240ab909dc31abf2f8af58e8",
+            "test": "d790b833ef8cf03a90db7bf1271b7520b83c45ce07ba3c1a9699df81e239eca0",
+        },
     ),
     "wikitext-103": Published(
         address="https://wikitext.smerity.com/wikitext-103-v1.zip",
         bytes={"valid": 1_142_309, "test": 1_281_077},  # train is checked by its tokens
         tokens={"train": 103_227_021, "valid": 217_646, "test": 245_569},
         words=267_735,
+        sha256={
+            "valid": "9aee9f52d6e77de6c7751fc5e7c44287db3ec0eaf15477098acc6b93c1c4250b",
+            "test": "56db52eb157b1ab5c89646eef70510c1eca6e12a3bfdb99f0d6b05b4eacb75b9",
+        },
     ),
 }
 
@@ -85,9 +96,15 @@ class WikiText:
                 split = FILES[member.name]
                 self._check_one("bytes", split, self._published.bytes.get(split), member.size)
                 name = f"{place}/{member.name}"
-                for block in read_blocks(member.stream, split, name=name, size=member.size):
+                stream = HashedStream(member.stream)
+                for block in read_blocks(stream, split, name=name, size=member.size):
                     text = detokenize(block.text) if self._as_written else block.text
                     yield block._replace(text=text)
+                if self._published.sha256.get(split, stream.sha256) != stream.sha256:
+                    raise CorpusError(
+                        f"{name} is not the published file, its sha256 begins with "
+                        f"{stream.sha256[:12]}: fetch it again"
+                    )
 
     def check(self, tokenizer: str, tokens: Mapping[str, int], words: int) -> None:
         """Compare counts with the published ones if the tokenizer is the published one."""

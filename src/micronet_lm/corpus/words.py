@@ -13,9 +13,10 @@ itself is written `￭￭`, flipped `￭￭￭`, always one character per token.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
+from micronet_lm.corpus.memo import Memo, shared
 from micronet_lm.corpus.vocabulary import EOS
 
 FLIP = "\N{HALFWIDTH BLACK SQUARE}"
@@ -30,15 +31,13 @@ _WORD = r"\d+(?:[.,]\d+)*(?!\w)|\w+(?:['’]\w+)*"
 _OPEN = re.escape(OPENING)
 _PIECE = re.compile(
     r" ?[A-Za-z]\w*+(?:['’]\w+)*+|"  # the common case first: nine pieces in ten
-    rf"[^\S\n]*+(?:[{_OPEN}\n][^\S\n]*+)*+(?:{_WORD}|[^\w\s{_OPEN}]++)?+"
+    rf"[\s{_OPEN}]*+(?:{_WORD}|[^\w\s{_OPEN}]++)?+"
 )
 # The same text atom by atom: a line end, or optional white space and one token's characters.
-_ATOM = re.compile(rf"\n|([^\S\n]*)({_WORD}|{FLIP}|([^\w\s])\3*|(?=\n|\Z))")
+_ATOM = re.compile(rf"\n|([^\S\n]*)({_WORD}|{FLIP}|([^\w\s])\3*+|(?=\n|\Z))")
 
 # Where what follows no longer changes what came before, nor the default spacing of what follows.
 _SETTLED = re.compile(r"\n|\w(?=[^\S\n])")
-
-_LIMIT = 1 << 20  # pieces remembered: bounds the memory on text that never repeats
 
 
 class WordTokenizer:
@@ -51,8 +50,6 @@ class WordTokenizer:
 
     def tokens(self, text: str, after: str = "\n") -> list[str]:
         """Split text that follows the character `after`; every newline becomes `<eos>`."""
-        if len(self._pieces) > _LIMIT:
-            self._pieces.clear()
         # What comes before is split as well, and its one token dropped again.
         pieces = _PIECE.findall(after + text)
         tokens = list(chain.from_iterable(map(self._pieces.__getitem__, pieces)))
@@ -82,32 +79,29 @@ class WordTokenizer:
         return max((match.end() for match in _SETTLED.finditer(text)), default=0)
 
 
-class _Pieces(dict[str, tuple[str, ...]]):
+class _Pieces(Memo[tuple[str, ...]]):
     """Memo of the tokens of each piece of text seen so far."""
 
     def __missing__(self, piece: str) -> tuple[str, ...]:
-        tokens = tuple(_tokens_of(piece))
-        self[piece] = tokens
-        return tokens
+        tokens = tuple(shared(_tokens_of(piece)))
+        return self.remember(piece, tokens, tokens)
 
 
-def _tokens_of(piece: str) -> list[str]:
-    tokens: list[str] = []
+def _tokens_of(piece: str) -> Iterator[str]:
     before = "x"  # any word: a piece that follows a line end or an opening contains it
     for atom in _ATOM.finditer(piece):
         if atom[0] == "\n":
-            tokens.append(EOS)
+            yield EOS
             before = "\n"
             continue
         space, text = bool(atom[1]), atom[2]
         flip = space != _space_by_default(before, text)
         if text:
             # The mark's own character gets one mark more than its spacing needs.
-            tokens.append(FLIP * flip + FLIP * (text == FLIP) + text)
+            yield FLIP * flip + FLIP * (text == FLIP) + text
             before = text
         elif flip:
-            tokens.append(FLIP)
-    return tokens
+            yield FLIP
 
 
 def _space_by_default(before: str, text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Write a corpus folder: foreign files stay untouched, and no half-written file is ever read."""
+"""Write a corpus folder: other files are never changed, and no half-written file is ever read."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from micronet_lm.corpus.manifest import (
+    DROPPED,
     FILES,
     MANIFEST,
     FileRecord,
@@ -128,9 +129,9 @@ def _occupied(folder: Path, settings: Settings) -> str:
 
 def _is_temporary(path: Path) -> bool:
     return path.suffix == ".tmp" and path.name.startswith(
-        tuple(f".{name}." for name in (*FILES, MANIFEST))
+        tuple(f".{name}." for name in (*FILES, DROPPED, MANIFEST))
     )
 
 
 def _is_leftover(path: Path) -> bool:
-    return path.is_file() and (path.name in FILES or _is_temporary(path))
+    return path.is_file() and (path.name in (*FILES, DROPPED) or _is_temporary(path))

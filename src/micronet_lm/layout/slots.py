@@ -26,13 +26,6 @@ class Role(StrEnum):
     """Scores of relative positions."""
 
 
-PRUNABLE = frozenset({Role.LAYER, Role.PROJECTION, Role.TABLE})
-"""Roles of the matrices that are counted as pruned where only a density is given.
-
-The entries for the tail bins are not among them, as in the authors' configurations. Gradual
-pruning (`compression/magnitude.py`) takes every matrix, those few hundred weights too: its bits
-stay as they are until a recipe can say what is pruned."""
-
 EMBEDDINGS = frozenset({Role.TABLE, Role.TAIL})
 """Roles that the paper's text calls embedding weights."""
 

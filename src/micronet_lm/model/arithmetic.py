@@ -24,7 +24,7 @@ class Arithmetic:
     """The arithmetic of a plain model: weights and activations are used unchanged."""
 
     def weight(self, parameter: Tensor) -> Tensor:
-        """Return a parameter as it is used."""
+        """Return a parameter as the forward pass uses it."""
         return parameter
 
     def linear(self, module: nn.Module, x: Tensor) -> Tensor:

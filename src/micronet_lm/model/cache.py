@@ -42,6 +42,7 @@ class Cache(nn.Module):
         self.free_theta = nn.Parameter(torch.empty(()))
         self.free_lam = nn.Parameter(torch.empty(()))
         self.set(theta=config.theta, lam=config.lam)
+        self.requires_grad_(config.trained)
 
     @property
     def ramp(self) -> int:
@@ -76,7 +77,7 @@ class Cache(nn.Module):
         past = _or_nothing(memory, hidden)
         every = torch.cat([past.words, words], dim=1)
         log_cache = recall(self.theta * hidden, hidden, every, past.states, self.size)
-        return self._mix(log_softmax, log_cache, past.words.shape[1])
+        return self.mix(log_softmax, log_cache, past.words.shape[1])
 
     def log_probabilities(
         self,
@@ -95,7 +96,7 @@ class Cache(nn.Module):
         log_cache = recall_several(
             self.theta * hidden, hidden, every, asked, past.states, self.size
         )
-        return self._mix(log_softmax, log_cache, past.words.shape[1])
+        return self.mix(log_softmax, log_cache, past.words.shape[1])
 
     def log_distribution(
         self, log_softmax: Tensor, hidden: Tensor, words: Tensor, memory: Memory | None
@@ -111,7 +112,7 @@ class Cache(nn.Module):
         # The cache holds hundreds of the many thousand words: only these are mixed.
         known = every.unique()  # (U)
         held = past.words.shape[1]
-        mixed = self._mix(log_softmax[..., known], cache[..., known].log(), held)
+        mixed = self.mix(log_softmax[..., known], cache[..., known].log(), held)
         log_kept, _ = self._log_shares(log_softmax, held)
         mixed = (log_softmax + log_kept).index_copy(-1, known, mixed)
         return mixed if held else _unmixed_first(log_softmax, mixed)
@@ -123,7 +124,7 @@ class Cache(nn.Module):
         every = torch.cat([past.words, words[:, -self.size :]], dim=1)
         return Memory(states=states[:, -self.size :], words=every[:, -self.size :])
 
-    def _mix(self, log_softmax: Tensor, log_cache: Tensor, held: int) -> Tensor:
+    def mix(self, log_softmax: Tensor, log_cache: Tensor, held: int) -> Tensor:
         """Return log((1 − λ) P_softmax + λ P_cache), but log P_softmax for a text's first token.
 
         `held` hidden states were in the cache before the first of these tokens.

@@ -55,7 +55,7 @@ class WeightQuantizer(nn.Module):
         self.moves = None if learned_rate is None else nn.Parameter(torch.zeros(scales))
 
     def current_scales(self) -> Tensor:
-        """The scales in force, (1) or (rows)."""
+        """Return the current scales, (1) or (rows)."""
         return _in_force(self.scales, self.moves, self._rate, self.bits)
 
     def follow(self, weight: Tensor) -> None:
@@ -96,11 +96,11 @@ class ActivationQuantizers(nn.Module):
         self.watch: Watch | None = None
 
     def current_scales(self) -> Tensor:
-        """The scales in force, (count)."""
+        """Return the current scales, (count)."""
         return _in_force(self.scales, self.moves, self._rate, self.bits)
 
     def current_ranges(self) -> Tensor:
-        """The ranges, or, for learned scales, the values of the largest integers."""
+        """Return the ranges or, for learned scales, the values of the largest integers."""
         return self.ranges if self.moves is None else self.current_scales() * largest(self.bits)
 
     def set_ranges(self, ranges: Tensor) -> None:

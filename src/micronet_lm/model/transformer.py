@@ -1,5 +1,7 @@
 """The paper's transformer: short joint contexts, one position table per layer."""
 
+import math
+
 import torch
 from torch import Tensor, nn
 
@@ -67,6 +69,7 @@ class Block(nn.Module):
         self.inner = nn.Linear(config.width, config.ffn_width)
         self.outer = nn.Linear(config.ffn_width, config.width)
         self.dropout = nn.Dropout(config.dropout)
+        self.inner_dropout = _authors_dropout(config)
 
     def forward(
         self, x: Tensor, keys: Tensor, values: Tensor, seen: int
@@ -77,7 +80,8 @@ class Block(nn.Module):
         mixed, keys, values = self.attention(normed, keys, values, seen)
         x = x + self.dropout(mixed)
         normed = own.activation(Place.FFN_NORM, layer, own.norm(self.ffn_norm, x))
-        inner = own.activation(Place.RELU, layer, own.linear(self.inner, normed).relu())
+        inner = self.inner_dropout(own.linear(self.inner, normed).relu())
+        inner = own.activation(Place.RELU, layer, inner)
         outer = own.activation(Place.FFN_OUTPUT, layer, own.linear(self.outer, inner))
         return x + self.dropout(outer), keys, values
 
@@ -94,6 +98,8 @@ class LanguageModel(nn.Module):
         self.config = config
         self.embedding = AdaptiveEmbedding(config)
         self.dropout = nn.Dropout(config.dropout)
+        self.last_dropout = _authors_dropout(config)
+        self.scale = math.sqrt(config.width) if config.scale_embedding else 1.0
         self.blocks = nn.ModuleList(Block(config, layer) for layer in range(config.layers))
         self.softmax = AdaptiveSoftmax(config)
         initialize(self)
@@ -120,13 +126,14 @@ class LanguageModel(nn.Module):
         """
         if state is None:
             state = StreamState.empty(self.config, len(ids), ids.device)
-        x = self.dropout(self.embedding(ids))
+        x = self.embedding(ids)
+        x = self.dropout(x if self.scale == 1.0 else x * self.scale)
         keys, values = [], []
         for block, key, value in zip(self.blocks, state.keys, state.values, strict=True):
             x, key, value = block(x, key, value, state.seen)
             keys.append(key)
             values.append(value)
-        x = self.arithmetic.activation(Place.HIDDEN, 0, x)
+        x = self.arithmetic.activation(Place.HIDDEN, 0, self.last_dropout(x))
         seen = min(state.seen + ids.shape[1], self.config.context - 1)
         return x, StreamState(keys=tuple(keys), values=tuple(values), seen=seen)
 
@@ -191,3 +198,8 @@ class LanguageModel(nn.Module):
         """Return the number of trained weights, tied tables counted once, scales not counted."""
         named = self.named_parameters()
         return sum(p.numel() for name, p in named if not name.startswith("quantizers."))
+
+
+def _authors_dropout(config: ModelConfig) -> nn.Dropout:
+    """Return dropout for a place that only the authors' code has."""
+    return nn.Dropout(config.dropout if config.dropout_places == "code" else 0.0)

@@ -23,6 +23,9 @@ from micronet_lm.pipeline.stage import Interrupted, Stage
 FORWARDED = (signal.SIGINT, signal.SIGTERM)
 """Signals that ask to stop; the child gets each once, whichever process it was sent to."""
 
+SAVING = (signal.SIGUSR1, signal.SIGUSR2)
+"""Signals that ask a training to save; other stages ignore them."""
+
 _PARENT_DEATH_SIGNAL = 1
 """Linux: PR_SET_PDEATHSIG of prctl."""
 
@@ -122,6 +125,8 @@ def _be_the_child(parent: int) -> None:
     os.setpgid(0, 0)  # a terminal's Ctrl-C goes to the parent, which forwards it once
     for number in FORWARDED:
         signal.signal(number, signal.SIG_DFL)
+    for number in SAVING:  # a cluster's signal must not run its job's handler here
+        signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTSTP, signal.SIG_DFL)
     if sys.platform == "linux":
@@ -145,6 +150,8 @@ def _forward_to(child: int) -> dict[int, "signal._HANDLER"]:
             os.kill(child, signal.SIGCONT)
 
     handlers = {**dict.fromkeys(FORWARDED, forward), signal.SIGTSTP: pause}
+    free = [number for number in SAVING if signal.getsignal(number) == signal.SIG_DFL]
+    handlers |= dict.fromkeys(free, forward)  # a cluster's job has handlers of its own
     return {number: signal.signal(number, handler) for number, handler in handlers.items()}
 
 

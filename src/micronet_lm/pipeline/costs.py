@@ -63,7 +63,7 @@ class Costs:
                 return self._labels(recipes.teacher)
             case "sensitivity" if recipes.pruned:
                 return self._sensitivity(recipes.pruned)
-            case "search-cache" if recipes.whole.search:
+            case "search-cache" | "search-again" if recipes.whole.search:
                 return self._search(recipes.whole.search.cache_size)
             case "quantize" if recipes.whole.quantize:
                 return self._quantize(recipes.whole.quantize.steps)

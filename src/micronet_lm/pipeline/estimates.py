@@ -1,6 +1,7 @@
 """A plan with the cost of every stage, as plain values."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,20 @@ def estimate_recipe(
     targets: Sequence[Stage],
     tell: Callable[[str], None],
 ) -> list[dict[str, Any]]:
-    """Plan the stages of one recipe and estimate them; nothing but the measurement is kept."""
+    """Plan the stages of one recipe and estimate them; only the measurement is kept."""
     size = corpus_size(recipes.corpus, workspace.root / "corpus", sources.corpus)
     return estimated(workspace, plan(workspace, targets), Costs(recipes, size), tell)
+
+
+def stage_costs(
+    workspace: Workspace, targets: Sequence[Stage], rows: Sequence[dict[str, Any]]
+) -> dict[str, Cost]:
+    """Return the costs of an estimated plan by the stages' fingerprints."""
+    names = [field.name for field in fields(Cost)]
+    return {
+        planned.stage.fingerprint: Cost(**{name: row[name] for name in names})
+        for planned, row in zip(plan(workspace, targets), rows, strict=True)
+    }
 
 
 def estimated(

@@ -70,7 +70,7 @@ class _Shape:
     epochs: int
     """Most readings of the text: with more, a model of this size learns it by heart."""
     sparsity: float | None
-    """Share of weights that are pruned; None where there are too few to be worth a stage."""
+    """Share of weights that are pruned; None if there are too few for pruning to be useful."""
 
 
 SHAPES = (
@@ -127,9 +127,9 @@ def choose(facts: TextFacts, minutes: float, measure: Callable[[Recipe], Speed])
     reasons = _reasons(facts, recipe, training, share, shape is taught[-1], minutes)
     read = whole * recipe.train.batch * recipe.train.window / training
     reasons += (
-        f"{whole:,} steps in {minutes:g} minutes at {speed.step_seconds:.2g} s per step here: the "
+        f"{whole:,} steps in {_minutes(minutes)} at {speed.step_seconds:.2g} s per step here: the "
         f"text is read {read:.2g} times"
-        + (", more would be learning it by heart" if whole < steps else "")
+        + (", and more often would only memorize it" if whole < steps else "")
         + ("; more --minutes make a better model" if steps < ENOUGH_STEPS else ""),
     )
     return Choice(recipe=_with_steps(recipe, whole), reasons=reasons)
@@ -173,6 +173,7 @@ def _recipe(facts: TextFacts, shape: _Shape, share: float) -> Recipe:
         },
         "search": {"cache_size": cache, "ramp": min(200, cache // 4)},
         "quantize": {"bits": 9, "steps": 1},
+        "spelling": {},
     }
     if shape.sparsity:
         tree["prune"] = {
@@ -231,9 +232,9 @@ def _reasons(
     model, corpus = recipe.model, recipe.corpus
     layers = "1 layer" if model.layers == 1 else f"{model.layers} layers"
     why = (
-        "that is the most so much text can teach"
+        "this much text cannot teach a larger one"
         if fits
-        else f"a larger model would have fewer than {ENOUGH_STEPS} steps in {minutes:g} minutes"
+        else f"a larger model would have fewer than {ENOUGH_STEPS} steps in {_minutes(minutes)}"
     )
     parts = [
         f"{training:,} tokens of training text: {layers} of width {model.width}, because {why}",
@@ -247,3 +248,7 @@ def _reasons(
 def _is_limited(facts: TextFacts, recipe: Recipe) -> bool:
     least = recipe.corpus.min_count or 1
     return facts.words[least] + 2 > (recipe.corpus.max_vocabulary or 0)
+
+
+def _minutes(minutes: float) -> str:
+    return "1 minute" if minutes == 1 else f"{minutes:g} minutes"

@@ -21,7 +21,9 @@ TEACHER = "teacher."
 _OWN = (".yaml", ".yml")
 """Suffixes of a user's own recipes."""
 
-_LATER: dict[str, Any] = {"prune": None, "search": None, "quantize": None}
+_LATER: dict[str, Any] = dict.fromkeys(
+    ("prune", "search", "quantize", "ngrams", "spelling", "pack")
+)
 """Sections that act after a model's first training."""
 
 

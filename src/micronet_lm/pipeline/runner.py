@@ -9,6 +9,7 @@ from functools import partial
 
 from micronet_lm.errors import MicronetError, PipelineError
 from micronet_lm.pipeline.child import do_in_child
+from micronet_lm.pipeline.outputs import output_sums
 from micronet_lm.pipeline.stage import Interrupted, Stage, in_order
 from micronet_lm.pipeline.workspace import State, Workspace
 from micronet_lm.training.precision import prepare_process
@@ -82,6 +83,8 @@ def perform(workspace: Workspace, stage: Stage) -> None:
     with writing(workspace), workspace.occupied(stage):
         record = workspace.begin(stage)
         inputs = {role: workspace.product(needed) for role, needed in stage.needs.items()}
+        for needed in stage.needs.values():
+            workspace.check_product(needed)
         begin = time.perf_counter()
         try:
             result = stage.work(workspace.folder(stage), inputs)
@@ -90,7 +93,9 @@ def perform(workspace: Workspace, stage: Stage) -> None:
             workspace.write(stage, replace(record, seconds=spent))
             raise
         spent = record.seconds + time.perf_counter() - begin
-        workspace.write(stage, replace(record, complete=True, result=result, seconds=spent))
+        sums = output_sums(workspace.folder(stage))
+        done = replace(record, complete=True, result=result, seconds=spent, outputs=sums)
+        workspace.write(stage, done)
 
 
 @contextmanager

@@ -26,15 +26,24 @@ from micronet_lm.compression.quantization.run import quantize, quantized_recipe
 from micronet_lm.compression.searched_run import confirmation_sentence
 from micronet_lm.compression.sensitivity import analyse_run
 from micronet_lm.compression.temperature import fold_temperature, search_temperature
-from micronet_lm.config import CorpusConfig, DistillConfig, Recipe
+from micronet_lm.config import (
+    CorpusConfig,
+    DistillConfig,
+    NgramsConfig,
+    PackConfig,
+    Recipe,
+    SpellingConfig,
+)
 from micronet_lm.corpus import Corpus
 from micronet_lm.corpus.splits import perplexity_disagreement, unknown_disagreement
 from micronet_lm.errors import RunError
 from micronet_lm.files import write_text
+from micronet_lm.layout import Phi
 from micronet_lm.pipeline.stage import Interrupted, Product, Work
 from micronet_lm.progress import bar
 from micronet_lm.runs import is_run, run_recipe
 from micronet_lm.runs.files import BEST, PACKED, RECIPE, TENSORBOARD
+from micronet_lm.runtime.ngram_share import add_ngrams
 from micronet_lm.training import Outcome, Run, evaluate, perplexity, train
 from micronet_lm.training.preparation import completed, is_built, make_corpus, open_corpus
 
@@ -82,12 +91,12 @@ def label_text(here: Path, inputs: Inputs, *, config: DistillConfig) -> dict[str
     return {key: value for key, value in report.as_json().items() if key in keys}
 
 
-def analyse(here: Path, inputs: Inputs, *, tokens: int) -> dict[str, Any]:
+def analyse(here: Path, inputs: Inputs, *, tokens: int, weights: Phi) -> dict[str, Any]:
     """Measure the sensitivity of each matrix to pruning."""
     run = Run.open(inputs["source"].path)
     ids = Corpus.open(inputs["corpus"].path).split("valid")[:tokens]
     with bar("Analysing", total=None, unit="points") as advance:
-        result = analyse_run(run, ids, here, advance=advance)
+        result = analyse_run(run, ids, here, weights=weights, advance=advance)
     points = sum(len(losses) for losses in result.losses.values())
     return {"points": points + 1, "perplexity": perplexity(result.base), "tokens": len(ids)}
 
@@ -132,8 +141,19 @@ def quantize_model(here: Path, inputs: Inputs, *, changes: Mapping[str, Any]) ->
     return _trained(run, corpus, outcome)
 
 
-def pack(here: Path, inputs: Inputs, *, name: str) -> dict[str, Any]:
-    """Pack the model into one file with its card; the file has no times or paths."""
+def pack(
+    here: Path,
+    inputs: Inputs,
+    *,
+    name: str,
+    ngrams: NgramsConfig | None = None,
+    spelling: SpellingConfig | None = None,
+    form: PackConfig | None = None,
+) -> dict[str, Any]:
+    """Pack the model into one file with its card; the file has no times or paths.
+
+    With a table of n-grams, perplexities are those of the packed file.
+    """
     source = inputs["source"]
     splits = {"valid": "validation_perplexity", "test": "test_perplexity"}
     file = here / PACKED
@@ -144,8 +164,15 @@ def pack(here: Path, inputs: Inputs, *, name: str) -> dict[str, Any]:
         name=name,
         perplexities={split: source.result[key] for split, key in splits.items()},
         made_by=f"micronet run {name}",
+        spelling=spelling,
+        form=form,
     )
-    return {"bytes": file.stat().st_size, **_perplexities(source)}
+    told = _perplexities(source)
+    if ngrams is not None:
+        model, fit = add_ngrams(file, file, Corpus.open(inputs["corpus"].path), ngrams)
+        told = {key: model.card["perplexity"][split] for split, key in splits.items()}
+        told = {**told, "share": fit.share, "ngrams": fit.sentence}
+    return {"bytes": file.stat().st_size, **told}
 
 
 def account(here: Path, inputs: Inputs) -> dict[str, Any]:
@@ -161,7 +188,12 @@ def account(here: Path, inputs: Inputs) -> dict[str, Any]:
     whole = {"corpus": corpus.manifest.source, "stages": rows}
     write_text(here / "account.json", json.dumps(whole, indent=1) + "\n")
     last = rows[-1]
-    return {key: last[key] for key in ("storage", "operations", "score", "bytes")}
+    keys = ("stage", "parameters", "weights", "nonzeros", "bits", "storage", "operations", "score")
+    short = [{key: row[key] for key in keys} for row in rows]
+    return {
+        **{key: last[key] for key in ("storage", "operations", "score", "bytes")},
+        "models": short,
+    }
 
 
 def take_over(here: Path, inputs: Inputs, *, source: Path, work: Work) -> dict[str, Any]:

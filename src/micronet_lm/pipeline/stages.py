@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from micronet_lm.config import CorpusConfig, Recipe, SearchConfig
+from micronet_lm.config import CorpusConfig, Recipe, SearchConfig, identifying
 from micronet_lm.corpus import Corpus
 from micronet_lm.corpus.textfiles import find_files
 from micronet_lm.corpus.wikitext import PUBLISHED
@@ -21,7 +21,7 @@ TRAINED = ("teacher", "student", "prune", "quantize")
 """Stages that train, for which a run trained elsewhere can be taken."""
 
 
-MODELS = ("student", "prune", "search-cache", "quantize")
+MODELS = ("student", "prune", "search-cache", "quantize", "search-again")
 """Stages that the model itself goes through, in order; a teacher is beside the way."""
 
 
@@ -57,25 +57,10 @@ def stages_of(recipes: Recipes, sources: Sources | None = None) -> dict[str, Sta
     if recipes.pruned:
         model = models["prune"] = add(_pruned(recipes.pruned, corpus, model, add))
     if search := recipes.whole.search:
-        model = models["search-cache"] = add(
-            Stage(
-                name="search-cache",
-                folder="searched",
-                settings=_search(search),
-                needs={"corpus": corpus, "source": model},
-                work=partial(
-                    stage_work.search,
-                    size=search.cache_size,
-                    ramp=search.ramp,
-                    confirm=search.confirm,
-                    temperature=search.temperature,
-                ),
-                fresh=True,
-            )
-        )
+        model = models["search-cache"] = add(_searched(search, corpus, model))
     if config := recipes.whole.quantize:
-        settings = config.model_dump(mode="json")
-        changes = {f"quantize.{key}": value for key, value in settings.items()}
+        settings = identifying(config, "quantize.")
+        changes = {f"quantize.{key}": v for key, v in config.model_dump(mode="json").items()}
         model = models["quantize"] = add(
             Stage(
                 name="quantize",
@@ -86,13 +71,22 @@ def stages_of(recipes: Recipes, sources: Sources | None = None) -> dict[str, Sta
                 fresh=config.steps == 0,  # calibration alone cannot be resumed
             )
         )
+        if search and search.again:
+            later = replace(_searched(search, corpus, model), name="search-again", folder="again")
+            model = models["search-again"] = add(later)
     packed = add(
         Stage(
             name="pack",
             folder="packed",
-            settings={"name": recipes.name},
+            settings={"name": recipes.name, **_extras(recipes.whole)},
             needs={"corpus": corpus, "source": model},
-            work=partial(stage_work.pack, name=recipes.name),
+            work=partial(
+                stage_work.pack,
+                name=recipes.name,
+                ngrams=recipes.whole.ngrams,
+                spelling=recipes.whole.spelling,
+                form=recipes.whole.pack,
+            ),
             fresh=True,
         )
     )
@@ -138,7 +132,7 @@ def _corpus(recipes: Recipes, sources: Sources) -> Stage:
 
 
 def _shares_if_said(config: CorpusConfig) -> dict[str, Any]:
-    """The corpus's settings; what was built before the shares had a key is not built again."""
+    """Return the corpus's settings, without the shares if unset, so that old corpora stay valid."""
     settings = config.model_dump(mode="json")
     if config.split is None:
         del settings["split"]
@@ -201,9 +195,14 @@ def _pruned(recipe: Recipe, corpus: Stage, source: Stage, add: Any) -> Stage:
             Stage(
                 name="sensitivity",
                 folder="sensitivity",
-                settings={"tokens": config.analysed_tokens},
+                settings={
+                    "tokens": config.analysed_tokens,
+                    **({} if config.weights == "matrices" else {"weights": config.weights}),
+                },
                 needs={"corpus": corpus, "source": source},
-                work=partial(stage_work.analyse, tokens=config.analysed_tokens),
+                work=partial(
+                    stage_work.analyse, tokens=config.analysed_tokens, weights=config.weights
+                ),
             )
         )
     return Stage(
@@ -215,18 +214,52 @@ def _pruned(recipe: Recipe, corpus: Stage, source: Stage, add: Any) -> Stage:
     )
 
 
+def _searched(config: SearchConfig, corpus: Stage, source: Stage) -> Stage:
+    return Stage(
+        name="search-cache",
+        folder="searched",
+        settings=_search(config),
+        needs={"corpus": corpus, "source": source},
+        work=partial(
+            stage_work.search,
+            size=config.cache_size,
+            ramp=config.ramp,
+            confirm=config.confirm,
+            temperature=config.temperature,
+        ),
+        fresh=True,
+    )
+
+
 def _search(config: SearchConfig) -> dict[str, Any]:
     """Return the search's settings; what was searched before keys were added stays valid."""
-    settings = config.model_dump(mode="json")
+    settings = config.model_dump(mode="json", exclude={"again"})
     for key in ("confirm", "temperature"):
         if not settings[key]:
             del settings[key]
     return settings
 
 
+def _extras(recipe: Recipe) -> dict[str, Any]:
+    """Return the settings of what a file holds besides the model; files without it stay valid."""
+    extras = {"ngrams": recipe.ngrams, "spelling": recipe.spelling, "pack": recipe.pack}
+    return {name: part.model_dump(mode="json") for name, part in extras.items() if part is not None}
+
+
 def _own(recipe: Recipe) -> dict[str, Any]:
     """Return a model's recipe without its text, which is a separate input."""
-    return recipe.model_dump(mode="json", exclude={"corpus"}, exclude_none=True)
+    tree = identifying(recipe)
+    del tree["corpus"]
+    return _given(tree)
+
+
+def _given(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """Return nested values without those that are None."""
+    return {
+        key: _given(value) if isinstance(value, dict) else value
+        for key, value in tree.items()
+        if value is not None
+    }
 
 
 def linked_corpus(root: Path) -> Path | None:

@@ -16,6 +16,7 @@ from typing import Any
 from micronet_lm.config import flat_keys
 from micronet_lm.errors import PipelineError
 from micronet_lm.files import locked, make_folder, write_text
+from micronet_lm.pipeline.outputs import check_outputs, have_vanished
 from micronet_lm.pipeline.stage import Product, Stage
 from micronet_lm.runs import is_run
 from micronet_lm.runs.files import STAGES
@@ -52,6 +53,21 @@ class Record:
     result: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     """Time of all calls that ended normally."""
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    """Checksums of its files; none in records of version 0.1."""
+
+
+def read_record(file: Path) -> Record | None:
+    """Read the record of a stage; None if there is none."""
+    try:
+        return Record(**json.loads(file.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError) as error:
+        folder = file.parent.parent / file.stem
+        raise PipelineError(
+            f"{file} is damaged ({error}): remove it together with {folder}"
+        ) from None
 
 
 class Workspace:
@@ -75,15 +91,12 @@ class Workspace:
 
     def record(self, stage: Stage) -> Record | None:
         """Read the record of a stage's folder, whatever it was made of."""
-        file = self._file(stage)
-        try:
-            return Record(**json.loads(file.read_text(encoding="utf-8")))
-        except FileNotFoundError:
-            return None
-        except (ValueError, TypeError) as error:
-            raise PipelineError(
-                f"{file} is damaged ({error}): remove it together with {self.folder(stage)}"
-            ) from None
+        return read_record(self._file(stage))
+
+    def check_product(self, stage: Stage) -> None:
+        """Refuse the product of a complete stage that is not as the stage wrote it."""
+        if record := self.record(stage):
+            check_outputs(self.folder(stage), record.outputs, stage.name)
 
     def results(self, stages: Mapping[str, Stage]) -> dict[str, dict[str, Any]]:
         """Return what became of those stages that were begun as they are now, by name."""
@@ -113,7 +126,8 @@ class Workspace:
             return State.CHANGED
         if not record.complete:
             return State.INTERRUPTED
-        return State.COMPLETE if self.folder(stage).exists() else State.GONE
+        gone = have_vanished(self.folder(stage), record.outputs)
+        return State.GONE if gone else State.COMPLETE
 
     def changes(self, stage: Stage) -> list[str]:
         """Return the names of a changed stage's settings and inputs that differ."""
@@ -181,6 +195,34 @@ class Workspace:
             raise PipelineError(
                 f"another process works on {self.folder(stage)}: wait for it"
             ) from None
+
+    def adopt(self, stage: Stage, folder: Path) -> bool:
+        """Take over the record of a stage that was completed elsewhere, without its folder.
+
+        Its state is then `GONE`: its numbers are known, and it runs only if another stage needs it.
+        """
+        file = folder / self._file(stage).name
+        if self.record(stage) is not None or not file.is_file():
+            return False
+        try:
+            record = Record(**json.loads(file.read_text(encoding="utf-8")))
+        except (ValueError, TypeError) as error:
+            raise PipelineError(f"{file} is damaged ({error}): remove it to train again") from None
+        if record.fingerprint != stage.fingerprint or not record.complete:
+            return False
+        for place in (self.root, self.root / RECORDS):
+            make_folder(place)
+        self.write(stage, record)
+        return True
+
+    def give(self, stage: Stage, folder: Path) -> bool:
+        """Copy the record of a complete stage into a folder of records."""
+        record = self.record(stage)
+        if self.state(stage) not in (State.COMPLETE, State.GONE) or record is None:
+            return False
+        make_folder(folder)
+        write_text(folder / self._file(stage).name, json.dumps(asdict(record), indent=1) + "\n")
+        return True
 
     def _name(self, stage: Stage) -> str:
         return f"{stage.folder}-{stage.fingerprint[:12]}" if self._shared else stage.folder

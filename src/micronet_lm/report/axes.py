@@ -40,7 +40,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
 def curve_style(number: int) -> dict[str, Any]:
-    """Return what makes one curve of several its own: colour, dashes and marker."""
+    """Return the style that distinguishes one curve from others: colour, dashes and marker."""
     turn, place = divmod(number, len(SERIES))
     return {
         "color": SERIES[place],
@@ -52,7 +52,7 @@ def curve_style(number: int) -> dict[str, Any]:
 
 
 def round_ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Return round numbers within a range for a logarithmic axis, at least two where there are.
+    """Return round numbers within a range for a logarithmic axis, at least two if possible.
 
     They are powers of ten with 2 and 5 times as much between them, fewer for a wide range; for a
     narrow one they are equally far apart.
@@ -81,7 +81,7 @@ def logarithmic(axis: Any, low: float, high: float) -> None:
 
 
 def linear(axis: Any, *, whole: bool = False) -> None:
-    """Give an axis a few round ticks, of whole numbers only where that is asked."""
+    """Give an axis a few round ticks, whole numbers only if asked for."""
     axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10], integer=whole))
     axis.set_major_formatter(lambda value, _: tick_label(value))
 

@@ -53,7 +53,7 @@ def compare_runs(
 
 
 def _names(runs: Sequence[Run]) -> list[str]:
-    """Name each run by its folder and its cache, or by its path where those are alike."""
+    """Name each run by its folder and its cache, or by its path if two have the same name."""
     names = []
     for run in runs:
         cache = run.recipe().cache

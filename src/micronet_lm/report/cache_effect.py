@@ -2,7 +2,7 @@
 
 Tokens of a text are sorted into bins, by their word's rank in frequency or by the distance to the
 word's previous occurrence. The difference and the bins' sizes are summed from bin to bin: if the
-difference were spread evenly over all tokens, both sums would grow alike.
+difference were spread evenly over all tokens, both sums would grow equally.
 """
 
 from collections.abc import Mapping, Sequence

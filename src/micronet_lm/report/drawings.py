@@ -31,7 +31,7 @@ def svg_of(figure: Figure) -> str:
 
 
 def curves(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
-    """Perplexity over steps of all trained stages: training thin, validation dashed with points."""
+    """Draw perplexity over steps of all trained stages: training thin, validation with points."""
     with mpl.rc_context(STYLE):
         panels = len(runs)
         columns = 3 if panels in {3, 5, 6} else min(panels, 2)
@@ -67,7 +67,7 @@ def _curve(axes: Axes, name: str, lines: Sequence[Mapping[str, Any]]) -> None:
 
 
 def trade(rows: Sequence[Mapping[str, Any]]) -> Figure:
-    """Validation perplexity over storage, one point per stage, in the order of the pipeline."""
+    """Draw validation perplexity over storage, one point per stage, in the pipeline's order."""
     shown = [row for row in rows if row["stage"] != "pack"]
     places = {row["stage"]: _place(row) for row in shown}
     with mpl.rc_context(STYLE):

@@ -1,4 +1,4 @@
-"""On what a report was made: date, versions, processor; no names of hosts, users or folders."""
+"""The environment of a report: date, versions, processor; no names of hosts, users or folders."""
 
 import platform
 from datetime import UTC, datetime
@@ -32,5 +32,5 @@ def environment() -> list[tuple[str, str]]:
 
 
 def made_line(command: str) -> str:
-    """Say in one line when, with what and by which command a report was made."""
+    """Return one line with the date, the version and the command of a report."""
     return f"{today()}, micronet-lm {__version__}: {command}"

@@ -31,7 +31,7 @@ ERRORS = 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """What one model's loss differs by from another's on the same text."""
+    """The difference of two models' losses on the same text."""
 
     name: str
     before: str
@@ -50,7 +50,7 @@ class Change:
 
     @property
     def verdict(self) -> str:
-        """What it means, in words."""
+        """The conclusion, in words."""
         if not self.clear:
             return "within noise"
         return "better" if self.loss < 0 else "worse"

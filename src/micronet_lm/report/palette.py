@@ -33,13 +33,13 @@ COLOURS = {
     "purple": (PURPLE, "#e39cc3"),
     "gray": (GRAY, "#98a2b0"),
 }
-"""Names of colours, and what they are on a light and on a dark page."""
+"""Names of colours, and their values on a light and on a dark page."""
 
 _NAMES = {light: name for name, (light, _) in COLOURS.items()}
 
 
 def variables() -> str:
-    """Return the colours as style sheet variables: light, and dark where a screen asks for it."""
+    """Return the colours as style sheet variables: light, and dark if the reader prefers it."""
     light, dark = (
         " ".join(f"--{name}: {pair[which]};" for name, pair in COLOURS.items()) for which in (0, 1)
     )

@@ -48,9 +48,9 @@ def sensitivity_section(folder: Path) -> Section | None:
         title="Sensitivity",
         blocks=[
             Text(
-                text="Each matrix pruned by magnitude with all others unchanged, measured on the "
-                f"first {result.setup.tokens:,} tokens of the validation split. Pruning takes "
-                "most where the curve stays flat."
+                text="Each matrix was pruned by magnitude with all others unchanged, and measured "
+                f"on the first {result.setup.tokens:,} tokens of the validation split. Pruning "
+                "removes most weights where the curve stays flat."
             ),
             Picture(
                 name="sensitivity",
@@ -89,11 +89,11 @@ def accounting_section(rows: Sequence[Mapping[str, Any]], figure: Any, note: str
 
 
 def environment_section() -> Section:
-    """Say when and on what it was made."""
+    """Show the date, the versions and the machine."""
     return Section(
         title="Environment",
         blocks=[
-            Text(text="When and on what this page was written."),
+            Text(text="The date of this page, and the software and machine that made it."),
             Table(head=["what", "here"], rows=environment(), texts=2),
         ],
     )

@@ -15,9 +15,10 @@ SETUP = "pipeline.json"
 
 _FIRST = ("corpus", "teacher", "soft-labels", "student", "sensitivity")
 STAGES: tuple[str, ...] = (*_FIRST, *MODELS[1:], "pack", "account")
-"""All that a pipeline may have before its report, in order."""
+"""All stages that a pipeline may have before its report, in order."""
 
 _FOLDERS = {"prune": "pruned", "search-cache": "searched", "quantize": "quantized"}
+_FOLDERS["search-again"] = "again"
 
 
 def is_pipeline(folder: Path) -> bool:
@@ -31,12 +32,12 @@ class PipelineFolder:
 
     root: Path
     records: dict[str, Any]
-    """What is written down of each stage, in the stages' order."""
+    """The record of each stage, in the stages' order."""
     setup: dict[str, Any]
 
     @classmethod
     def open(cls, root: Path) -> "PipelineFolder":
-        """Read all records; refuse a folder in which nothing has begun."""
+        """Read all records; refuse a folder without any."""
         found = {
             record["stage"]: record
             for record in (read_json(file) for file in (root / RECORDS).glob("*.json"))
@@ -49,7 +50,7 @@ class PipelineFolder:
 
     @property
     def finished(self) -> bool:
-        """Whether it has come to its account, and no stage has begun anew since then."""
+        """Whether its account is complete and no stage has started again since."""
         account = self.records.get("account", {"complete": False})
         return bool(account["complete"]) and all(
             name in self.records
@@ -60,13 +61,13 @@ class PipelineFolder:
 
     @property
     def name(self) -> str:
-        """Name of the recipe; of the folder, where it is not written down."""
+        """Name of the recipe; of the folder, if the recipe is not recorded."""
         packed = self.records.get("pack", {}).get("settings", {})
         return plain_path(self.setup.get("recipe", packed.get("name", self.root.resolve().name)))
 
     @property
     def commands(self) -> list[str]:
-        """What to type to make it again and to use it; the first is what made it."""
+        """The commands to make it again and to use it; the first is the one that made it."""
         if self.setup:
             overrides = self.setup["overrides"].items()
             words = "".join(f" --{key} {_word(value)}" for key, value in overrides)
@@ -91,7 +92,7 @@ class PipelineFolder:
 
 
 def plain_path(word: str) -> str:
-    """Return only the last part of an absolute path, for a report goes to others."""
+    """Return only the last part of an absolute path, because reports are shared."""
     return Path(word).name if Path(word).is_absolute() else word
 
 

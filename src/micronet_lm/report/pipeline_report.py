@@ -49,12 +49,13 @@ _LABELS = {
     "student": ("Core LM", "core"),
     "prune": ("Prune", "compression"),
     "search-cache": ("Cache search", "search"),
+    "search-again": ("Cache search after quantization", "search"),
     "quantize": ("Quantize", "compression"),
 }
 
 
 def pipeline_document(root: Path) -> Document:
-    """Report a pipeline; one that has not come to its account, as far as it has come."""
+    """Report a pipeline; an incomplete one, as far as it is complete."""
     folder = PipelineFolder.open(root)
     if not folder.finished:
         return progress_document(folder)
@@ -161,16 +162,16 @@ def _stack(
         )
     picture = Picture(
         name="pipeline",
-        caption=_CHANGES if sum(layer.leads for layer in layers) > 1 else "What the model takes.",
+        caption=_CHANGES if sum(layer.leads for layer in layers) > 1 else "The costs of the model.",
         svg=stack_svg([("", layers)]),
     )
     return Section(title="Pipeline", blocks=[picture, *_noise(layers, changed)])
 
 
 def _noise(layers: Sequence[Layer], changed: Sequence[Change]) -> list[Text | Table]:
-    """Say by which rule a change is more than noise, and show the numbers behind it."""
+    """State the rule by which a change is more than noise, and show its numbers."""
     if not changed:
-        rule = f"A change of perplexity below {SMALL:.0%} is taken for noise."
+        rule = f"A change of perplexity below {SMALL:.0%} counts as noise."
         return [Text(text=rule)] if sum(layer.leads for layer in layers) > 1 else []
     return [
         Text(
@@ -249,8 +250,8 @@ def _search(folder: Path) -> Section | None:
         blocks=[
             Text(
                 text=f"The cache's θ and λ for {found['size']:,} hidden states, found on the "
-                f"validation split in {len(found['points'])} points; before the search it was "
-                f"{before}. {confirmation_sentence(found) or ''}".rstrip()
+                f"validation split in {len(found['points'])} points. Before the search the "
+                f"perplexity was {before}. {confirmation_sentence(found) or ''}".rstrip()
             ),
             Table(head=["", "θ", "λ", "validation"], rows=rows, strong=1),
         ],

@@ -1,4 +1,4 @@
-"""The report of a pipeline that has not come to its end: what is complete, and curves so far."""
+"""The report of an incomplete pipeline: complete stages, and curves so far."""
 
 from micronet_lm.corpus import Corpus
 from micronet_lm.pipeline.stages import TRAINED
@@ -18,7 +18,7 @@ _KEYS = ("validation_perplexity", "test_perplexity")
 
 
 def progress_document(folder: PipelineFolder) -> Document:
-    """Report what there is; the command that resumes the pipeline makes the rest."""
+    """Report the complete stages, and the command that resumes the pipeline."""
     commands = folder.commands[:2]
     sections = [
         _progress(folder),
@@ -30,7 +30,7 @@ def progress_document(folder: PipelineFolder) -> Document:
     ]
     return Document(
         title=f"{folder.name}: an unfinished pipeline",
-        subtitle="What there is so far; models are compared once all stages are complete.",
+        subtitle="Results so far; models are compared once all stages are complete.",
         made=made_line(commands[-1]),
         sections=[section for section in sections if section is not None],
     )
@@ -47,7 +47,9 @@ def _progress(folder: PipelineFolder) -> Section:
         title="Stages",
         blocks=[
             Table(head=["stage", "state", "validation", "test", "time"], rows=rows, texts=2),
-            Text(text="The command that began the pipeline resumes it and skips what is complete."),
+            Text(
+                text="The command that started the pipeline resumes it and skips complete stages."
+            ),
         ],
     )
 

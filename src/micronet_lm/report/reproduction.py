@@ -3,7 +3,9 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 from micronet_lm.config import FULL
@@ -27,7 +29,14 @@ class Cell:
     computed: float | None = None
     """Counted from the paper's recipe, whatever the scale of the measurement."""
     measured: float | None = None
-    """From a complete stage; None before."""
+    """From complete stages; None before. The mean if there are several seeds."""
+    seeds: tuple[float, ...] = ()
+    """The number of each seed so far, if the row has several."""
+
+    @property
+    def spread(self) -> float | None:
+        """Standard deviation over the seeds; None for fewer than two."""
+        return stdev(self.seeds) if len(self.seeds) > 1 else None
 
 
 class Reproduction:
@@ -45,16 +54,18 @@ class Reproduction:
         """Prepare the table; `overrides` change all its recipes."""
         self.table, self.scale, self._site = table, scale, workspace
         self._sources, self.overrides = sources or Sources(), overrides or {}
-        self._stages: dict[str, dict[str, Stage]] = {}
+        self._stages: dict[tuple[str, int], dict[str, Stage]] = {}
 
     def targets(self) -> list[Stage]:
         """Return the stages whose results the table shows."""
         found: dict[str, Stage] = {}
-        for row, column in self._cells():
-            asked = self._asked(row, column)
-            if asked is not None:
-                stage, _ = asked
-                found[stage.fingerprint] = stage
+        # All rows once before any with a second seed: an unfinished table then tells the most.
+        for seed in range(self._most_seeds()):
+            for row, column in self._cells():
+                asked = self._asked(row, column, seed) if seed < self._seeds(row) else None
+                if asked is not None:
+                    stage, _ = asked
+                    found[stage.fingerprint] = stage
         return list(found.values())
 
     def compared(self) -> list[Stage]:
@@ -72,7 +83,9 @@ class Reproduction:
             if facts is None:
                 place = self._site.folder(stages["corpus"])
                 facts = corpus_size(recipes.corpus, place, self._sources.corpus)
-            for stage in stages.values():
+            for stage in chain(
+                *(self.stages(preset, seed).values() for seed in range(self._most_seeds()))
+            ):
                 costs.setdefault(stage.fingerprint, Costs(recipes, facts))
         rows = []
         for planned in plan(self._site, targets):
@@ -80,7 +93,7 @@ class Reproduction:
         return rows
 
     def write(self, out: Path) -> None:
-        """Keep the table beside what it was made from; the pipeline is a figure as well."""
+        """Write the table into its workspace; the pipeline also as a figure."""
         from micronet_lm.report.table_text import markdown
 
         make_folder(out)
@@ -101,7 +114,8 @@ class Reproduction:
             column.key: Cell(
                 printed=row.printed.get(column.key),
                 computed=self._computed(row, column),
-                measured=self._measured(row, column),
+                measured=fmean(values) if (values := self._values(row, column)) else None,
+                seeds=tuple(values) if self._seeds(row) > 1 else (),
             )
             for column in self.table.columns
         }
@@ -122,6 +136,10 @@ class Reproduction:
                 for row in self.table.rows
             ],
         }
+
+    def asks(self, row: Row, column: Column) -> bool:
+        """Return whether a cell has a number of our own, known or not."""
+        return self._asked(row, column) is not None
 
     def stacks(self) -> list[tuple[str, list[Layer]]]:
         """Return the rows of the pipeline figure with our own numbers, as two stacks."""
@@ -146,24 +164,37 @@ class Reproduction:
             return None
         return paper_count(preset, column.computed, row.stage)
 
-    def _asked(self, row: Row, column: Column) -> tuple[Stage, str] | None:
+    def _most_seeds(self) -> int:
+        return max(self._seeds(row) for row in self.table.rows)
+
+    def _seeds(self, row: Row) -> int:
+        """Return how many seeds a row is measured with."""
+        return row.seeds if self.scale == "wikitext-2" else 1
+
+    def _values(self, row: Row, column: Column) -> list[float]:
+        """Return a cell's numbers of all seeds that are measured."""
+        found = (self._measured(row, column, seed) for seed in range(self._seeds(row)))
+        return [value for value in found if value is not None]
+
+    def _asked(self, row: Row, column: Column, seed: int = 0) -> tuple[Stage, str] | None:
         """Return the stage that has a cell's number, and the number's key there."""
         preset = row.recipe(column, self.scale)
         if preset is None or column.measured is None:
             return None
         *named, key = column.measured.split(".")
         name = "account" if named == ["account"] else row.stage or named[0]
-        return self.stages(preset)[name], key
+        return self.stages(preset, seed)[name], key
 
-    def stages(self, preset: str) -> dict[str, Stage]:
-        """Return all stages of one of the table's recipes."""
-        if preset not in self._stages:
-            recipes = take_apart(preset, self.overrides)
-            self._stages[preset] = stages_of(recipes, self._sources)
-        return self._stages[preset]
+    def stages(self, preset: str, seed: int = 0) -> dict[str, Stage]:
+        """Return all stages of one of the table's recipes, with another seed than its own."""
+        if (preset, seed) not in self._stages:
+            own = {"train.seed": seed} if seed else {}
+            recipes = take_apart(preset, {**own, **self.overrides})
+            self._stages[preset, seed] = stages_of(recipes, self._sources)
+        return self._stages[preset, seed]
 
-    def _measured(self, row: Row, column: Column) -> float | None:
-        asked = self._asked(row, column)
+    def _measured(self, row: Row, column: Column, seed: int = 0) -> float | None:
+        asked = self._asked(row, column, seed)
         if asked is None:
             return None
         stage, key = asked
@@ -178,10 +209,10 @@ class Reproduction:
 
     def _accounted(self, stage: Stage, name: str | None, key: str) -> float | None:
         """Return a number of one stage's model in an account, by default of the last one."""
-        file = self._site.folder(stage) / "account.json"
-        if not file.is_file():
+        record = self._site.record(stage)
+        rows = record.result.get("models") if record else None
+        if rows is None:  # made before the record had them
             return None
-        rows = json.loads(file.read_text(encoding="utf-8"))["stages"]
         models = [row for row in rows if row["stage"] in ((name,) if name else MODELS)]
         chosen = models[-1]
         dense = chosen["nonzeros"] > 0.99 * chosen["weights"] and chosen["bits"] == FULL

@@ -1,4 +1,4 @@
-"""What a model can do: it writes on after lines of the test split, and suggests next words."""
+"""Samples of a model: continuations of lines of the test split, and suggested next words."""
 
 import tempfile
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from micronet_lm.corpus import Corpus
 from micronet_lm.corpus.detokenize import detokenize
 from micronet_lm.corpus.vocabulary import EOS, UNK
 from micronet_lm.runtime.model import LM, load
-from micronet_lm.runtime.state import Candidate
+from micronet_lm.runtime.suggestions import Candidate
 
 LINES, PROMPT, WORDS = 3, 5, 30
 """Number of lines, words that each begins with, and words that the model adds."""
@@ -26,7 +26,7 @@ BEFORE = 500
 TEMPERATURE, TOP_K = 0.8, 40
 
 ASKED, SHOWN, NEXT = 1000, 8, 5
-"""Places where the model suggests words, how many of them are shown, and words suggested."""
+"""Number of places where the model suggests words, of those shown, and of words per place."""
 
 SEEN = 8
 """Tokens before a shown place that a reader sees."""
@@ -34,7 +34,7 @@ SEEN = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """A line's beginning, how it goes on, and how the model goes on."""
+    """A line's beginning, how the line continues, and how the model continues."""
 
     beginning: str
     true: str
@@ -43,17 +43,17 @@ class Sample:
 
 @dataclass(frozen=True, kw_only=True)
 class Suggested:
-    """What the model suggests at one place, beside the word that comes."""
+    """The model's suggestions at one place, and the true next word."""
 
     before: str
-    """The end of what the model has read."""
+    """The last tokens that the model has read."""
     true: str
     words: tuple[Candidate, ...]
     """Its suggestions, the likeliest first."""
 
     @property
     def place(self) -> int | None:
-        """The number of the true word among the suggestions, from 1."""
+        """Rank of the true word among the suggestions, from 1."""
         return next((n for n, own in enumerate(self.words, 1) if own.word == self.true), None)
 
 
@@ -62,15 +62,15 @@ class Suggestions:
     """Suggestions at consecutive words of the test split."""
 
     asked: int
-    """Places that have a word which can be shown: no line's end, no unknown word."""
+    """Number of places with a word that can be shown: no line end, no unknown word."""
     hits: tuple[int, ...]
-    """At how many of them the true word is among the first 1, 2, ... suggestions."""
+    """Number of places where the true word is among the first 1, 2, ... suggestions."""
     shown: tuple[Suggested, ...]
     """Some of the places, evenly spread."""
 
 
 def write_samples(packed: Path, corpus: Corpus) -> list[Sample]:
-    """Let a packed model write on after beginnings of lines."""
+    """Continue beginnings of lines with a packed model."""
     lm, ids = load(packed), corpus.split("test")
     found = []
     for number, low in enumerate(_beginnings(corpus)):
@@ -88,7 +88,7 @@ def write_samples(packed: Path, corpus: Corpus) -> list[Sample]:
 
 
 def suggest_words(packed: Path, corpus: Corpus) -> Suggestions | None:
-    """Ask a packed model for the next word at consecutive places; nothing in a text of none."""
+    """Suggest next words at consecutive places with a packed model; None if there is no place."""
     lm, ids = load(packed), corpus.split("test")
     start = min(BEFORE, len(ids) // 2)
     tokens = corpus.vocabulary.decode(ids[: start + ASKED])
@@ -115,7 +115,7 @@ def suggest_words(packed: Path, corpus: Corpus) -> Suggestions | None:
 
 @contextmanager
 def packed_run(run: Path, corpus: Corpus) -> Iterator[Path]:
-    """Pack a run's best model into a file that is thrown away."""
+    """Pack a run's best model into a temporary file."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "model.safetensors"
         write_packed(file, model_of_run(run, corpus))
@@ -123,7 +123,7 @@ def packed_run(run: Path, corpus: Corpus) -> Iterator[Path]:
 
 
 def _shown_word(lm: LM, before: str, token: str) -> str:
-    """Return what a token looks like as a suggestion; nothing where none can be."""
+    """Return a token as a suggestion; an empty text if it cannot be suggested."""
     return lm.screen.looks(token) if lm.screen.fits(before, token) else ""
 
 

@@ -1,4 +1,4 @@
-"""How fast a packed model runs here, measured for a second."""
+"""Speed of a packed model on this machine."""
 
 from pathlib import Path
 

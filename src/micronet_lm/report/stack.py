@@ -14,7 +14,7 @@ PLAIN = INK
 """Numbers that nothing is compared with, and changes that may be noise."""
 
 SMALL = 0.01
-"""A relative change of perplexity up to this may be noise, where the noise was not measured."""
+"""A relative change of perplexity up to this may be noise, if the noise was not measured."""
 
 KEYS = ("storage", "operations", "validation_perplexity", "seconds")
 """Numbers of a row; less is better, except for the time, which is not compared."""
@@ -33,9 +33,9 @@ class Layer:
     values: Mapping[str, float | None]
     """Values by the names of `KEYS`."""
     leads: bool = True
-    """Whether the next row is compared with it: a teacher is beside the way, not on it."""
+    """Whether the next row is compared with it; false for a teacher."""
     clear: bool | None = None
-    """Whether the change of perplexity is more than noise, where that was measured."""
+    """Whether the change of perplexity is more than noise, if that was measured."""
 
 
 def stack_svg(stacks: Sequence[tuple[str, Sequence[Layer]]]) -> str:
@@ -94,7 +94,7 @@ def _layer(layer: Layer, top: int, width: int, before: Mapping[str, float]) -> l
 
 
 def _counts(layer: Layer, key: str, value: float, old: float) -> bool:
-    """Whether a change is more than noise; what is counted, not measured, has none."""
+    """Return whether a change is more than noise; counted numbers have no noise."""
     if "perplexity" not in key:
         return True
     return abs(value / old - 1) > SMALL if layer.clear is None else layer.clear

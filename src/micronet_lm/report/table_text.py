@@ -17,14 +17,18 @@ def headings(reproduction: Reproduction) -> list[str]:
     return found
 
 
-def lines(reproduction: Reproduction) -> list[list[str]]:
-    """Return one line per row, in the order of the headings."""
+def lines(reproduction: Reproduction, missing: str = "") -> list[list[str]]:
+    """Return one line per row, in the order of the headings.
+
+    `missing` stands for a number that is not measured yet.
+    """
     found = []
     for row in reproduction.table.rows:
         cells = reproduction.cells(row)
         line = [row.label]
         for column in reproduction.table.columns:
-            line += _texts(column, cells[column.key])
+            awaited = missing if reproduction.asks(row, column) else ""
+            line += _texts(column, cells[column.key], awaited)
         found.append(line)
     return found
 
@@ -33,20 +37,25 @@ def markdown(reproduction: Reproduction) -> str:
     """Return the table as Markdown, with its source."""
     table = reproduction.table
     head = headings(reproduction)
-    rows = [head, ["---", *["---:"] * (len(head) - 1)], *lines(reproduction)]
+    body_lines = lines(reproduction, "not trained yet")
+    rows = [head, ["---", *["---:"] * (len(head) - 1)], *body_lines]
     body = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     return (
         f"## {table.title}\n\n{body}\n\n"
         f"Paper: {table.source}. 'Counted' is computed from the paper's recipe without training, "
-        f"zeros spread evenly; ours is measured at scale {reproduction.scale}.\n"
+        "zeros as in the authors' configurations; ours is measured at scale "
+        f"{reproduction.scale}, with mean ± standard deviation where there are several seeds.\n"
     )
 
 
-def _texts(column: Column, cell: Cell) -> list[str]:
+def _texts(column: Column, cell: Cell, awaited: str) -> list[str]:
     texts = [cell.printed or ""]
     if column.computed:
         texts.append("" if cell.computed is None else shown(column.computed, cell.computed))
     if column.measured:
         key = column.measured.split(".")[-1]
-        texts.append("" if cell.measured is None else shown(key, cell.measured))
+        own = awaited if cell.measured is None else shown(key, cell.measured)
+        if cell.spread is not None and key != "seconds":
+            own += f" ± {shown(key, cell.spread)} ({len(cell.seeds)} seeds)"
+        texts.append(own)
     return texts

@@ -46,6 +46,8 @@ class Row:
     """Colour of the pipeline figure."""
     stack: str | None = None
     """Title of the stack of the pipeline figure that begins with this row."""
+    seeds: int = 1
+    """Number of seeds that it is measured with at scale wikitext-2."""
     compared: bool = False
     """Whether the cache figures compare this row's model."""
 
@@ -87,7 +89,9 @@ def load_table(name: str) -> Table:
     )
 
 
-_ROW_KEYS = frozenset({"label", "printed", "recipes", "stage", "kind", "stack", "compared"})
+_ROW_KEYS = frozenset(
+    {"label", "printed", "recipes", "stage", "kind", "stack", "seeds", "compared"}
+)
 
 
 def _row(entry: Mapping[str, Any], columns: tuple[Column, ...]) -> Row:
@@ -109,6 +113,7 @@ def _row(entry: Mapping[str, Any], columns: tuple[Column, ...]) -> Row:
         stage=entry.get("stage"),
         kind=entry.get("kind", ""),
         stack=entry.get("stack"),
+        seeds=entry.get("seeds", 1),
         compared=entry.get("compared", False),
     )
 

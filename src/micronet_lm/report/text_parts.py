@@ -1,4 +1,4 @@
-"""Parts of reports about the text: the corpus, a baseline on it, and what the model makes of it."""
+"""Parts of reports about the text: the corpus, a baseline on it, and samples of the model."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ _LARGEST = 2**63
 
 
 def corpus_section(corpus: Corpus) -> Section:
-    """Say how much text there is, and how much of it the vocabulary lacks."""
+    """Show the size of each split and its share of unknown words."""
     manifest = corpus.manifest
     rows = [
         [
@@ -30,8 +30,8 @@ def corpus_section(corpus: Corpus) -> Section:
         blocks=[
             Text(
                 text=f"The vocabulary has {manifest.words:,} words. Every other word is <unk>, "
-                "which is easy to predict where it is frequent: compare perplexities only "
-                "where the shares are alike."
+                "which is easy to predict if it is frequent: compare perplexities only "
+                "between texts with similar shares."
             ),
             Table(head=["split", "tokens", "unknown words", "share"], rows=rows),
         ],
@@ -41,7 +41,7 @@ def corpus_section(corpus: Corpus) -> Section:
 def baseline_section(
     corpus: Corpus, *, validation: float | None, test: float, what: str
 ) -> Section | None:
-    """Compare a model with a trigram; nothing for a text that has none, or for too many words."""
+    """Compare a model with a trigram; None if the text is too short or has too many words."""
     words = corpus.manifest.words
     if corpus.tokens("train") < 3 or words**3 >= _LARGEST:
         return None
@@ -55,7 +55,7 @@ def baseline_section(
         title="Baseline",
         blocks=[
             Text(
-                text="What counting words achieves on the same text: a trigram model with "
+                text="For comparison, a trigram model on the same text, with "
                 "interpolated modified Kneser-Ney smoothing, counted on "
                 f"{part}the train split ({trigram.ngrams:,} different n-grams). All tokens after "
                 "the first are predicted, as by the model."
@@ -70,16 +70,16 @@ def baseline_section(
 
 
 def samples_section(packed: Path, corpus: Corpus) -> Section:
-    """Show what the model writes and suggests beside what the text has."""
+    """Show what the model writes and suggests, compared with the text."""
     written = samples.write_samples(packed, corpus)
     blocks: list[Text | Table] = [
         Text(
-            text=f"Beginnings of lines of the test split, chosen evenly, after {samples.BEFORE} "
-            "tokens of what comes before them; how the text goes on, and what the model writes "
-            f"instead (temperature {samples.TEMPERATURE}, the {samples.TOP_K} likeliest words)."
+            text="Beginnings of evenly chosen lines of the test split, how the text continues, and "
+            f"how the model continues (temperature {samples.TEMPERATURE}, the {samples.TOP_K} "
+            f"likeliest words). The model has read {samples.BEFORE} tokens before each line."
         ),
         Table(
-            head=["beginning", "the text goes on", "the model writes"],
+            head=["beginning", "the text continues", "the model writes"],
             rows=[_sample(sample) for sample in written],
             texts=3,
             wraps=True,
@@ -105,9 +105,9 @@ def _sample(sample: Sample) -> list[str]:
 def _hits(suggestions: Suggestions) -> str:
     shares = [hits / suggestions.asked for hits in suggestions.hits]
     return (
-        f"Next words: of {suggestions.asked:,} consecutive words of the test split, unknown words "
-        f"and line ends left out, the true one is the first suggestion in {shares[0]:.0%}, among "
-        f"the first three in {shares[2]:.0%}, and among the first {len(shares)} in "
+        f"Next words: for {suggestions.asked:,} consecutive words of the test split, without "
+        f"unknown words and line ends, the true word is the first suggestion in {shares[0]:.0%}, "
+        f"among the first three in {shares[2]:.0%}, and among the first {len(shares)} in "
         f"{shares[-1]:.0%}. Some of these places, evenly spread:"
     )
 

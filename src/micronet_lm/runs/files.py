@@ -9,6 +9,9 @@ BEST = "best.safetensors"
 LAST = "last.safetensors"
 """The newest checkpoint, with all that training needs to resume."""
 
+COUNTERS = "counters.safetensors"
+"""Counters of the Hebbian update that a result took over from the run that it was made from."""
+
 PRECISION = "precision.json"
 """The precision of its products, chosen when it began."""
 

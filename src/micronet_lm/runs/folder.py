@@ -5,11 +5,12 @@ import os
 from pathlib import Path
 from typing import Literal
 
-import yaml
-
 from micronet_lm.config import Recipe, parse_recipe
+from micronet_lm.config.strict_yaml import LARGEST_TEXT, read_yaml
 from micronet_lm.errors import ConfigError, RunError
+from micronet_lm.files import read_small
 from micronet_lm.runs.files import BEST, CORPUS, LAST, RECIPE
+from micronet_lm.runs.seal import seal_holds
 
 Which = Literal["best", "last"]
 """Name of one of a run's checkpoints."""
@@ -40,10 +41,18 @@ def run_recipe(path: Path) -> Recipe:
     """Read a run's resolved recipe."""
     file = path / RECIPE
     try:
-        return parse_recipe(yaml.safe_load(file.read_text(encoding="utf-8")), origin="its recipe")
-    except (OSError, yaml.YAMLError, UnicodeDecodeError, TypeError, ConfigError) as error:
+        text = read_small(file, LARGEST_TEXT).decode("utf-8")
+        recipe = parse_recipe(read_yaml(text), origin="its recipe")
+    except (OSError, UnicodeDecodeError, TypeError, ConfigError) as error:
         why = " ".join(str(error).split())
         raise RunError(f"{file} is damaged ({why}); restore it") from None
+    if seal_holds(text) is False:
+        raise RunError(
+            f"{file} was changed after the run wrote it: undo the change, and give other values on "
+            "the command line, as in micronet train --resume RUN --train.steps 2000 (to keep the "
+            "change all the same, remove the file's last line)"
+        )
+    return recipe
 
 
 def run_corpus(path: Path) -> tuple[Path, str]:

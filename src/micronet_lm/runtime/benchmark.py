@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from micronet_lm.runtime.engine import Engine
 
 TEXT = 4096
-"""Tokens of the text that is scored, and at least so many are read before streaming is measured."""
+"""Tokens of the text that is scored, and the fewest tokens read before streaming is measured."""
 MOST = 1 << 16
 """Tokens that are read at most before streaming is measured; a larger cache is not full then."""
 
@@ -60,7 +60,7 @@ def common_text(vocabulary: int, tokens: int, seed: int = 0) -> NDArray[np.int64
 
 
 def _streaming(step: Callable[[int], None], ids: NDArray[np.int64], seconds: float) -> float:
-    """Return the tokens per second of a step that is repeated for so long."""
+    """Return the tokens per second of a step, repeated for this time."""
     step(int(ids[0]))
     done, begin = 0, time.perf_counter()
     while (spent := time.perf_counter() - begin) < seconds or not done:

@@ -47,7 +47,7 @@ def _bins(cutoffs: Sequence[int], words: Ids, losses: NDArray[np.float64]) -> tu
 
 
 def check_words(vocabulary: Sequence[str], corpus: Corpus) -> None:
-    """Refuse a corpus whose ids stand for other words than a model's."""
+    """Refuse a corpus whose ids mean other words than the model's."""
     words = corpus.vocabulary.words
     if len(vocabulary) != len(words) or any(
         own != other for own, other in zip(vocabulary, words, strict=True)

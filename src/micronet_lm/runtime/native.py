@@ -5,16 +5,20 @@ engine is called, for arguments of a wrong type, are converted here.
 """
 
 import importlib
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
+
 from micronet_lm.artifact.container import check_there
 from micronet_lm.errors import ArtifactError, InferenceError
-from micronet_lm.runtime.engine import Floats, Ids
+from micronet_lm.runtime.engine import Floats, Ids, Influence
 from micronet_lm.runtime.engines import has_native
-from micronet_lm.runtime.questions import check_text
+from micronet_lm.runtime.questions import check_room, check_text
+from micronet_lm.runtime.recollections import Recollections
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -27,7 +31,16 @@ def _asked(call: Callable[P, R], *words: P.args, **named: P.kwargs) -> R:
     try:
         return call(*words, **named)
     except _UNFIT as error:
-        raise InferenceError(str(error)) from None
+        raise InferenceError(_sentence(error, words)) from None
+
+
+def _sentence(error: Exception, words: tuple[object, ...]) -> str:
+    """Return an error's words; those of the binding, about its own types, are replaced."""
+    told = str(error)
+    if "incompatible function arguments" not in told:
+        return told
+    given = ", ".join(f"{type(word).__name__} {repr(word)[:40]}" for word in words)
+    return f"these arguments have a wrong type or are out of range: {given}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +48,7 @@ class KernelSet:
     """The engine's inner loops for one set of instructions."""
 
     name: str
-    """`scalar`, `avx2` or `avx512`."""
+    """Its name, such as `scalar`."""
     built: bool
     """Whether this build has the set."""
     runs: bool
@@ -58,8 +71,8 @@ def kernel_sets() -> tuple[KernelSet, ...]:
 class NativeSession:
     """See `runtime.engine.Session`."""
 
-    def __init__(self, session: Any) -> None:
-        self._session = session
+    def __init__(self, session: Any, width: int) -> None:
+        self._session, self._width = session, width
 
     @property
     def tokens(self) -> int:
@@ -74,12 +87,45 @@ class NativeSession:
         """Read several tokens."""
         _asked(self._session.feed_many, tokens)
 
+    @property
+    def added(self) -> int:
+        """Number of words that were added to this session."""
+        return int(self._session.added)
+
+    def add(self, word: str) -> int:
+        """Return the id of a word; one that the vocabulary lacks gets an id of this session."""
+        return int(_asked(self._session.add, word))
+
+    def word(self, token: int) -> str:
+        """Return the word of an id, of the vocabulary or of this session."""
+        return str(_asked(self._session.word, token))
+
+    def find(self, word: str) -> int | None:
+        """Return the id of a word of the vocabulary or of this session, None for others."""
+        found: int | None = _asked(self._session.find, word)
+        return found
+
+    def forget(self, word: str) -> None:
+        """Take a word out of the cache."""
+        _asked(self._session.forget, word)
+
+    def remembered(self, count: int) -> tuple[Floats, Ids]:
+        """Return the last states of the cache and the words that followed them."""
+        states, words = _asked(self._session.remembered, max(0, count), self._width)
+        return states.reshape(len(words), self._width), words
+
+    def recall(self, recollected: Any) -> None:
+        """Mix recollections into all predictions; None ends it."""
+        _asked(self._session.recall, recollected)
+
     def log_probability(self, token: int) -> float:
         """Return the log-probability that this token comes next."""
         return float(_asked(self._session.log_probability, token))
 
     def log_distribution(self, out: Floats | None = None) -> Floats:
         """Return the log-probabilities of all words."""
+        if out is not None:
+            check_room(out)
         answer: Floats = _asked(self._session.log_distribution, out)
         return answer
 
@@ -97,9 +143,13 @@ class NativeSession:
         """Choose the next word by a number in [0, 1)."""
         return int(_asked(self._session.sample, u, temperature, top_k, top_p))
 
+    def influence(self, token: int, k: int) -> Influence:
+        """Return what the cache does to a token's probability, and its k largest votes."""
+        return Influence(*_asked(self._session.influence, token, k))
+
     def fork(self) -> "NativeSession":
         """Return an independent copy of this session."""
-        return NativeSession(self._session.fork())
+        return NativeSession(self._session.fork(), self._width)
 
     def save(self) -> bytes:
         """Return the session as bytes."""
@@ -119,7 +169,11 @@ class NativeEngine:
         try:
             self._engine: Any = native.Engine(str(path), kernels=kernels)
         except _UNFIT as error:
-            raise ArtifactError(f"{path} cannot be used: {error}") from None
+            why = _sentence(error, (str(path), kernels))
+            raise ArtifactError(f"{path} cannot be used: {why}") from None
+        shape = json.loads(self._engine.metadata)
+        self._width = int(shape["model"]["width"])
+        self._cache = int((shape["cache"] or {"size": 0})["size"])
 
     @property
     def name(self) -> str:
@@ -150,18 +204,51 @@ class NativeEngine:
         found: int | None = _asked(self._engine.find, word)
         return found
 
+    def spelling(self, word: str) -> float | None:
+        """Return log P_spelling of a word outside the vocabulary; None without a spelling model."""
+        found: float | None = _asked(self._engine.spelling, word)
+        return found
+
+    @property
+    def checksum(self) -> int:
+        """Checksum of the packed file."""
+        return int(self._engine.checksum)
+
+    def recollect(self, recollections: Recollections) -> Any:
+        """Prepare what sessions shall recall."""
+        own = recollections
+        own.check(cache=self._cache, vocabulary=self.vocabulary_size, width=self._width)
+        return _asked(
+            self._engine.recollect,
+            np.ascontiguousarray(own.states).view(np.uint16),
+            own.following,
+            list(own.words),
+            list(own.counts),
+            own.state_share,
+            own.word_share,
+        )
+
     def start(self) -> NativeSession:
-        """Begin a text."""
-        return NativeSession(self._engine.start())
+        """Start a session."""
+        return NativeSession(self._engine.start(), self._width)
 
     def restore(self, saved: bytes) -> NativeSession:
         """Return the session saved in these bytes."""
-        return NativeSession(_asked(self._engine.restore, saved))
+        return NativeSession(_asked(self._engine.restore, saved), self._width)
 
     def score(self, tokens: Ids | Sequence[int], threads: int = 1) -> Floats:
         """Return the log-probability of every token of a text after the first."""
         ids = check_text(tokens, self.vocabulary_size, least=2)
         scores: Floats = _asked(self._engine.score, ids, threads)
+        return scores
+
+    def score_open(
+        self, tokens: Ids | Sequence[int], spelled: Sequence[float], threads: int = 1
+    ) -> Floats:
+        """Return the same for a text with words that the vocabulary lacks."""
+        ids = check_text(tokens, self.vocabulary_size + len(spelled), least=2)
+        logs = np.asarray(spelled, np.float64)
+        scores: Floats = _asked(self._engine.score_open, ids, logs, threads)
         return scores
 
     def score_batch(self, texts: Sequence[Ids | Sequence[int]], threads: int = 1) -> list[Floats]:

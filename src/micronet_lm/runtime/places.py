@@ -1,9 +1,10 @@
-"""Where packed models lie: by path, in the folder of a run, or by the name of one that ships."""
+"""Find packed models: by path, in the folder of a run, or by the name of one that ships."""
 
 from importlib import resources
 from pathlib import Path
 
-from micronet_lm.errors import ArtifactError
+from micronet_lm.errors import ArtifactError, nearest
+from micronet_lm.runs import is_run
 from micronet_lm.runs.files import PACKED
 
 _MODELS = resources.files("micronet_lm") / "models"
@@ -21,14 +22,27 @@ def shipped_model(name: str = "demo") -> Path:
 
 def packed_file(model: Path | str) -> Path:
     """Return the packed file that is meant: a file, a folder that holds one, or a name."""
+    if not isinstance(model, str | Path):
+        raise ArtifactError(f"a model is a path or a name, got {type(model).__name__}")
     path = Path(model)
     if path.is_dir():
-        for place in (path / PACKED, path / "packed" / PACKED):
-            if place.is_file():
-                return place
-        raise ArtifactError(
-            f"the folder {path} holds no packed model ({PACKED}): pack it with micronet pack {path}"
+        if place := packed_in(path):
+            return place
+        remedy = (
+            f"pack it with micronet pack {path}"
+            if is_run(path)
+            else "give a packed file, or the folder of a run or of a finished pipeline"
         )
+        raise ArtifactError(f"the folder {path} holds no packed model ({PACKED}): {remedy}")
     if not path.exists() and str(model) in shipped_models():
         return shipped_model(str(model))
+    hint = nearest(str(model), shipped_models())
+    if not path.exists() and hint:
+        raise ArtifactError(f"there is no file or model {path}{hint}")
     return path
+
+
+def packed_in(folder: Path) -> Path | None:
+    """Return the packed file of a run's or pipeline's folder; None if there is none."""
+    places = (folder / PACKED, folder / "packed" / PACKED)
+    return next((place for place in places if place.is_file()), None)

@@ -9,6 +9,7 @@ from micronet_lm.corpus.blocks import clean
 from micronet_lm.corpus.tokenizers import Tokenizer
 from micronet_lm.corpus.vocabulary import EOS
 from micronet_lm.errors import InferenceError
+from micronet_lm.runtime.questions import checked_text
 
 _LEADING = re.compile("(?:[^\\S\n\r]|\N{ZERO WIDTH NO-BREAK SPACE})*")
 """White space before a text, and the byte order mark that some programs put in front."""
@@ -16,7 +17,7 @@ _LEADING = re.compile("(?:[^\\S\n\r]|\N{ZERO WIDTH NO-BREAK SPACE})*")
 
 @dataclass
 class Place:
-    """Where a text stands."""
+    """The position of a reader in a text."""
 
     pending: str = ""
     """Text whose tokens may still change, such as a word that has no end yet."""
@@ -52,6 +53,7 @@ class Reader:
 
     def take(self, piece: str) -> list[str]:
         """Read a piece; return the tokens that are settled with it."""
+        checked_text(piece)
         place = self.place
         if place.boundary and piece:
             place.boundary = False
@@ -71,7 +73,7 @@ class Reader:
         return self._tokenizer.tokens(clean(self.place.pending), self._after)
 
     def close(self) -> list[str]:
-        """Settle what is pending; return its tokens."""
+        """Read pending text to its end; return its tokens."""
         return self._settle(len(self.place.pending))
 
     def take_words(self, words: Sequence[str]) -> None:

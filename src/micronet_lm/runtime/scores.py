@@ -93,7 +93,7 @@ def warn_of_unknown(unknown: int, tokens: int) -> None:
         warnings.warn(
             f"{unknown:,} of {tokens:,} tokens ({unknown / tokens:.0%}) are not in the model's "
             "vocabulary; they all count as one word, <unk>, which is easy to guess, so the "
-            "perplexity is too low: compare texts only where the shares of unknown words are alike",
+            "perplexity is too low: compare only texts with similar shares of unknown words",
             UnknownWordsWarning,
             stacklevel=3,
         )

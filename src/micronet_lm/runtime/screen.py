@@ -8,8 +8,9 @@ look like it there.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from micronet_lm.corpus.words import FLIP, unmark
 from micronet_lm.runtime.engine import Engine, Floats, Ids, Session
 
 Ask = Callable[[int], tuple[Ids, Floats]]
-"""Gives the likeliest tokens, at most so many."""
+"""Return the likeliest tokens, at most this many."""
 
 
 class Screen:
@@ -30,7 +31,7 @@ class Screen:
         self._marks = tokenizer.name != "wikitext"
         self._join, self._tokens = tokenizer.join, tokenizer.tokens
         self.fits = lru_cache(1 << 16)(self._fits)
-        """Whether a token can be shown after another (`""`: at the beginning of a text)."""
+        """Return whether a token can be shown after another (`""`: at the beginning of a text)."""
 
     def looks(self, token: str) -> str:
         """Return the word that a token looks like; nothing for `<unk>`, `<eos>` and lone marks."""
@@ -39,7 +40,7 @@ class Screen:
         return unmark(token)[1] if self._marks else token
 
     def shows(self, before: str, token: str) -> bool:
-        """Whether a token can be written on a screen after another; a line's end can."""
+        """Return whether a token can be written on a screen after another; a line end can."""
         return (token == EOS or bool(self.looks(token))) and self.fits(before, token)
 
     def piece(self, before: str, token: str) -> str:
@@ -47,6 +48,10 @@ class Screen:
         if not before:
             return self._join([token])
         return self._join([before, token])[len(self._join([before])) :]
+
+    def pieces(self, tokens: Sequence[str]) -> list[str]:
+        """Return what each of a text's tokens adds to it; joined they are the text."""
+        return [self.piece(*pair) for pair in pairwise(["", *tokens])]
 
     def next_words(self, session: Session, before: str, k: int) -> list[tuple[str, float]]:
         """Return the k likeliest words and their probabilities."""
@@ -77,14 +82,19 @@ class Screen:
             for ask in asks:
                 ids, scores = ask(count)
                 given = np.exp(scores.astype(np.float64)).tolist()
-                chances |= zip(map(self._engine.word, ids.tolist()), given, strict=True)
+                chances |= zip(map(session.word, ids.tolist()), given, strict=True)
                 if len(given) == count < size:
                     floor = max(floor, given[-1])
             words: dict[str, float] = {}
-            for token in chances:
+            enough = 0.0  # the k-th best word so far
+            for token, chance in sorted(chances.items(), key=lambda item: -item[1]):
+                if _VARIANTS * chance < enough:  # no word of this token and later ones is better
+                    break
                 word = shown(self.looks(token))
                 if word and word not in words and self.fits(before, token):
                     words[word] = self._chance(session, before, word, chances, shown)
+                    if len(words) >= k:
+                        enough = sorted(words.values(), reverse=True)[k - 1]
             best = sorted(words.items(), key=lambda item: -item[1])[:k]
             if not floor or (len(best) == k and best[-1][1] >= _VARIANTS * floor):
                 return best
@@ -100,16 +110,16 @@ class Screen:
     ) -> float:
         """Return the probability of all tokens that look like a word; some are known already."""
         total = 0.0
-        for token in self._variants(word):
-            number = self._engine.find(token)
+        for token in self.tokens_of(word):
+            number = session.find(token)
             if number is None or shown(self.looks(token)) != word or not self.fits(before, token):
                 continue
             known = chances.get(token)
             total += math.exp(session.log_probability(number)) if known is None else known
         return total
 
-    def _variants(self, word: str) -> Iterator[str]:
-        """Name the tokens that may look like a word; at most `_VARIANTS`."""
+    def tokens_of(self, word: str) -> Iterator[str]:
+        """Name the tokens that may look like a word, known or not; at most `_VARIANTS`."""
         for text in dict.fromkeys((word, word.lower())):
             # The mark itself is spelled with one mark more.
             yield FLIP * (self._marks and text == FLIP) + text

@@ -6,14 +6,12 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
+from micronet_lm.corpus.memo import Memo
 from micronet_lm.corpus.tokenizers import Tokenizer, tokenizer
 from micronet_lm.corpus.vocabulary import EOS, UNK
 from micronet_lm.errors import ArtifactError, InferenceError
-from micronet_lm.runtime.engine import Engine
+from micronet_lm.runtime.engine import Engine, Session
 from micronet_lm.runtime.reading import Reader
-
-_LIMIT = 1 << 20
-"""Words remembered with their ids; limits memory on text that never repeats."""
 
 
 class Words(Sequence[str]):
@@ -49,8 +47,10 @@ class Words(Sequence[str]):
 class Encoder:
     """Converter from text to ids with the corpus's tokenizer; unknown words become `<unk>`."""
 
-    def __init__(self, engine: Engine, tokenizer_name: str) -> None:
+    def __init__(self, engine: Engine, tokenizer_name: str, *, learns: bool = False) -> None:
         self._engine = engine
+        self.learns = learns
+        """Whether sessions give unknown words ids of their own: the model has a cache for them."""
         self.tokenizer: Tokenizer = tokenizer(tokenizer_name)
         self._ids = _Ids(engine)
         self.unknown, self.line_end = self._ids.unknown, self._ids[EOS]
@@ -66,9 +66,21 @@ class Encoder:
 
     def ids_of(self, words: Sequence[str]) -> NDArray[np.int64]:
         """Return the ids of words, that of `<unk>` for unknown ones."""
-        if len(self._ids) > _LIMIT:
-            self._ids.clear()
         return np.fromiter(map(self._ids.__getitem__, words), np.int64, len(words))
+
+    def ids_in(self, session: Session, words: Sequence[str]) -> NDArray[np.int64]:
+        """Return the ids of words that a session reads next; it learns those that it lacks."""
+        ids = self.ids_of(words)
+        if self.learns:
+            for place in np.flatnonzero(ids == self.unknown).tolist():
+                if words[place] != UNK:
+                    ids[place] = session.add(words[place])
+        return ids
+
+    def id_in(self, session: Session, word: str) -> int:
+        """Return the id of a word in a session, that of `<unk>` if it has none."""
+        found = session.find(word)
+        return self.unknown if found is None else found
 
     def unknown_words(self, text: str) -> list[str]:
         """Return the words of a text that become `<unk>`, in order, without `<unk>` itself."""
@@ -87,7 +99,7 @@ class Encoder:
         return found
 
 
-class _Ids(dict[str, int]):
+class _Ids(Memo[int]):
     """Memo of word ids, so that the engine is asked once per word."""
 
     def __init__(self, engine: Engine) -> None:
@@ -104,5 +116,4 @@ class _Ids(dict[str, int]):
 
     def __missing__(self, word: str) -> int:
         found = self._find(word)
-        self[word] = self.unknown if found is None else found
-        return self[word]
+        return self.remember(word, self.unknown if found is None else found)

@@ -20,6 +20,7 @@ from micronet_lm.model.integers import (
     stored_tensors,
 )
 from micronet_lm.runs import FORMAT, PREFIX, Progress, open_checkpoint
+from micronet_lm.runs.checkpoint import checksum_entries
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +44,9 @@ def part_of(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
 def write_checkpoint(path: Path, tensors: Mapping[str, Tensor], progress: Progress) -> None:
     """Write a checkpoint under a temporary name, then rename it."""
     # JSON keeps doubles exactly, so the progress is restored bit-exactly as well.
-    metadata = {"format": FORMAT, "progress": json.dumps(vars(progress))}
+    text = json.dumps(vars(progress))
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    metadata = {"format": FORMAT, "progress": text, **checksum_entries(plain, text)}
     try:
         with replacing(path) as temporary:
             save_file(plain, temporary, metadata=metadata)

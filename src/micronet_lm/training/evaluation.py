@@ -69,7 +69,7 @@ def token_losses(
 
 
 def change_cache(model: LanguageModel, recipe: Recipe, changes: Mapping[str, Any]) -> None:
-    """Give a model of a recipe another cache; what `changes` leave out stays as it was learned."""
+    """Give a model of a recipe another cache; values not in `changes` stay as learned."""
     learned = {}
     if model.cache is not None:
         learned = {"cache.theta": model.cache.theta.item(), "cache.lam": model.cache.lam.item()}

@@ -14,6 +14,7 @@ from micronet_lm.config import Recipe, TrainConfig
 from micronet_lm.corpus import Corpus
 from micronet_lm.machine import processor_name
 from micronet_lm.model import LanguageModel
+from micronet_lm.training.agreement import agree_on_sources
 from micronet_lm.training.evaluation import perplexity
 from micronet_lm.training.hebbian import Hebbian
 from micronet_lm.training.interruption import Interruption, deferred_interruption
@@ -79,6 +80,7 @@ def train(
     ):
         if processes.leads:
             run.check(recipe, corpus, inputs, amend=amend)
+        agree_on_sources(processes, recipe, corpus, inputs)
         # The recipe's own plug-ins act first: masks, for example, must be applied last.
         hebbian = [Hebbian(recipe.hebbian)] if recipe.hebbian else []
         every = [*hebbian, *plugins]
@@ -100,7 +102,8 @@ def train(
             step, config = trainer.progress.step, recipe.train
             line.say(
                 f"{run.path}: {f'resuming after step {step:,}' if step else 'starting'}; "
-                f"{config.steps:,} steps of {config.batch * config.window:,} tokens, "
+                f"{config.steps:,} step{'' if config.steps == 1 else 's'} of "
+                f"{config.batch * config.window:,} tokens, "
                 f"{corpus.tokens('train'):,} tokens in the training split"
             )
             line.say(str(products))
@@ -140,9 +143,11 @@ def _steps(
         if evaluated:
             _evaluate(trainer, metrics, line)
         # All processes must stop after the same step, whichever of them got the signal.
-        (asked,) = processes.mean([float(interruption.requested)])
+        requests = [float(interruption.requested), float(interruption.save_requested)]
+        asked, saving = processes.mean(requests)
         # The best and the last checkpoint must belong to the same sequence of steps.
-        if evaluated or asked > 0 or step % config.save_every == 0:
+        if evaluated or asked + saving > 0 or step % config.save_every == 0:
+            interruption.save_requested = False
             trainer.save()
         if asked > 0 and not last:
             return False

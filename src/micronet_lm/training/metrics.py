@@ -1,11 +1,13 @@
 """A run's metrics: JSON lines and TensorBoard events."""
 
+import io
 import json
+import os
 from pathlib import Path
 from typing import Any, Self
 
 from micronet_lm.errors import RunError
-from micronet_lm.files import write_text
+from micronet_lm.files import open_own, write_text
 from micronet_lm.runs.files import METRICS, TENSORBOARD
 
 
@@ -37,7 +39,7 @@ class Metrics:
         path = folder / METRICS
         self._kept = kept = [line for line in read_metrics(path) if line["step"] <= step]
         write_text(path, "".join(json.dumps(line) + "\n" for line in kept))
-        self._file = path.open("a", encoding="utf-8")
+        self._file = io.TextIOWrapper(open_own(path, os.O_WRONLY | os.O_APPEND), encoding="utf-8")
         # Imported here because it takes a second that only training needs.
         from torch.utils.tensorboard.writer import SummaryWriter
 

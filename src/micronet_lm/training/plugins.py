@@ -29,7 +29,10 @@ class Batch:
     """Number of the step, counted from 0."""
 
     fresh: bool
-    """Whether the sequences start anew instead of continuing those of the previous step."""
+    """Whether the sequences start again instead of continuing those of the previous step."""
+
+    prefix: Tensor | None = None
+    """(B, P) words before the inputs, to read without gradients, if any."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,8 +120,8 @@ NEEDS = {
     ),
     "prune": "which needs a trained run: micronet prune RUN --out DIR",
     "quantize": (
-        "which needs a trained run, and a quantized model is trained no further: micronet quantize "
-        "RUN --out DIR"
+        "which needs a trained run, and a quantized model cannot be trained further: micronet "
+        "quantize RUN --out DIR"
     ),
 }
 """Sections of a recipe that plain training does not implement, and what each needs."""

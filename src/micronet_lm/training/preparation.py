@@ -1,12 +1,11 @@
 """Prepare a recipe for training: its corpus, and the keys that depend on the corpus."""
 
-import time
 from pathlib import Path
 
 from micronet_lm.config import CorpusConfig, Recipe, merge_recipe
 from micronet_lm.corpus import Corpus, build_corpus
 from micronet_lm.errors import ConfigError, RunError
-from micronet_lm.machine import leads
+from micronet_lm.training.processes import host_name, joined_processes
 
 
 def is_built(place: Path) -> bool:
@@ -29,10 +28,15 @@ def make_corpus(config: CorpusConfig, place: Path, from_path: Path | None = None
 
 def prepared_corpus(config: CorpusConfig, place: Path, from_path: Path | None = None) -> Corpus:
     """Open a run's own corpus; the leading process builds it if it is missing, others wait."""
-    if not is_built(place) and leads():
-        return make_corpus(config, place, from_path)
-    while not is_built(place):
-        time.sleep(0.2)
+    with joined_processes() as processes:
+        if processes.leads and not is_built(place):
+            make_corpus(config, place, from_path)
+        processes.wait()
+        if not is_built(place):
+            raise RunError(
+                f"{place} is not on {host_name()}, but on the host of process 0: give --out a "
+                "folder that all hosts share, or --corpus with a corpus that is on each of them"
+            )
     return open_corpus(config, place)
 
 

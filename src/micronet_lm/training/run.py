@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from micronet_lm.config import Recipe, changed_keys, dump_recipe
 from micronet_lm.corpus import Corpus
 from micronet_lm.corpus.store import open_known
@@ -15,7 +17,8 @@ from micronet_lm.errors import RunError
 from micronet_lm.files import check_folder, locked, write_text
 from micronet_lm.model import LanguageModel
 from micronet_lm.runs import Progress, Which, check_run, run_input, run_recipe
-from micronet_lm.runs.files import BEST, CORPUS, LAST, PRECISION, RECIPE, RESULT, STAGES
+from micronet_lm.runs.files import BEST, CORPUS, COUNTERS, LAST, PRECISION, RECIPE, RESULT, STAGES
+from micronet_lm.runs.seal import sealed
 from micronet_lm.training.checkpoint import (
     load_model,
     read_checkpoint,
@@ -25,7 +28,10 @@ from micronet_lm.training.checkpoint import (
 from micronet_lm.training.precision import Products
 from micronet_lm.training.schemes import build_model
 
-FIXED = {"train.batch", "train.window", "train.sampling", "train.beginnings", "train.seed"}
+SEEN = "plugin.hebbian.seen"
+"""Name of the Hebbian update's counters in a checkpoint."""
+
+FIXED = {f"train.{key}" for key in ("batch", "window", "sampling", "beginnings", "prefix", "seed")}
 """Keys of `train` that a run cannot change, because they decide the order of the text."""
 
 
@@ -162,7 +168,7 @@ class Run:
             place = os.path.relpath(given.path, self.path)
             reference = {"path": place, "fingerprint": given.fingerprint}
             write_text(self.path / f"{name}.json", json.dumps(reference, indent=2) + "\n")
-        write_text(self.recipe_file, dump_recipe(recipe))
+        write_text(self.recipe_file, sealed(dump_recipe(recipe)))
 
     def check_place(self, source: "Run") -> None:
         """Refuse to overwrite `source`, or anything that is not a result."""
@@ -184,16 +190,28 @@ class Run:
         corpus: Corpus,
         model: LanguageModel,
         progress: Progress,
+        source: "Run",
     ) -> None:
-        """Write this folder as a run with a model that was made without training.
+        """Write this folder as a run with a model that was made from `source` without training.
 
-        `record` says how it was made. Until it is complete, the folder is not a run.
+        `record` says how it was made. The source's Hebbian counters go along. Until it is complete,
+        the folder is not a run.
         """
+        counters = source.counters()
         with self.locked():
             self.recipe_file.unlink(missing_ok=True)
             write_text(self.result_file, json.dumps(record) + "\n")
             write_checkpoint(self.best, result_tensors(model), progress)
+            if counters:
+                write_checkpoint(self.path / COUNTERS, counters, progress)
             self.begin(recipe, corpus)
+
+    def counters(self) -> dict[str, Tensor]:
+        """Read how often its Hebbian update has seen each word; nothing if it had none."""
+        for file in (self.last, self.path / COUNTERS):
+            if file.is_file() and (found := read_checkpoint(file, prefix=SEEN).tensors):
+                return found
+        return {}
 
     def progress(self, which: Which = "best") -> Progress:
         """Read the run's progress at a checkpoint."""

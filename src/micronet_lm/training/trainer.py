@@ -23,12 +23,12 @@ from micronet_lm.corpus.vocabulary import EOS
 from micronet_lm.errors import ConfigError, NonFiniteLossError
 from micronet_lm.model import LanguageModel
 from micronet_lm.runs import Progress
+from micronet_lm.training.agreement import agree_on_state, leaders_checkpoint
 from micronet_lm.training.checkpoint import (
     Checkpoint,
     load_model,
     model_tensors,
     part_of,
-    read_checkpoint,
     result_tensors,
     write_checkpoint,
 )
@@ -78,6 +78,7 @@ class Trainer:
             seed=config.seed,
             beginnings=config.beginnings,
             line_end=corpus.vocabulary.id(EOS),
+            prefix=config.prefix,
         )
         for split in ("train", "valid"):
             check_ids(corpus.split(split), recipe.model)
@@ -93,8 +94,10 @@ class Trainer:
         self._optimizer = Optimizer(self.model, config)
         self._streams: list[Stream | None] = [None] * config.accumulate
         self.progress = Progress()
-        if run.last.is_file():
-            self._load(read_checkpoint(run.last))
+        if (last := leaders_checkpoint(run.last, processes)) is not None:
+            self._load(last)
+        agree_on_state(processes, self.progress, self._tensors())
+        self._loaded = self.progress.step
         self._loss: nn.Module = _Loss(self.model, objective, carry=config.sampling == "stream")
         if processes.count > 1:
             self._loss = DistributedDataParallel(self._loss)
@@ -118,6 +121,7 @@ class Trainer:
                 inputs=share.inputs[rows],
                 targets=share.targets[rows],
                 starts=share.starts[rows],
+                prefix=None if share.prefix is None else share.prefix[rows],
             )
             stream = None if share.fresh else self._streams[part]
             with self._no_sync() if part < config.accumulate - 1 else nullcontext():
@@ -182,19 +186,25 @@ class Trainer:
 
     def save(self) -> None:
         """Write everything that the next step depends on; refuse non-finite weights."""
-        tensors = model_tensors(self.model)
-        if not all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
+        tensors = self._tensors()
+        checked = [t for name, t in tensors.items() if not name.startswith("plugin.")]
+        if not all(bool(tensor.isfinite().all()) for tensor in checked):
             rate = learning_rate(self._config, self.progress.step - 1)
             raise self._divergence(f"step {self.progress.step}: a weight is not finite", rate)
-        tensors |= {f"optimizer.{name}": t for name, t in self._optimizer.tensors().items()}
-        for plugin in self._plugins:
-            tensors |= {f"plugin.{plugin.name}.{n}": t for n, t in plugin.tensors().items()}
         streams = [stream for stream in self._streams if stream is not None]
         if streams:
             gathered = stream_tensors(streams, self._processes)
             tensors |= {f"stream.{name}": tensor for name, tensor in gathered.items()}
         if self._processes.leads:
             write_checkpoint(self._run.last, tensors, self.progress)
+
+    def _tensors(self) -> dict[str, Tensor]:
+        """Return what all processes have in common: weights, optimizer and plug-ins."""
+        tensors = model_tensors(self.model)
+        tensors |= {f"optimizer.{name}": t for name, t in self._optimizer.tensors().items()}
+        for plugin in self._plugins:
+            tensors |= {f"plugin.{plugin.name}.{n}": t for n, t in plugin.tensors().items()}
+        return tensors
 
     def _load(self, checkpoint: Checkpoint) -> None:
         load_model(self.model, checkpoint, self._run.last)
@@ -219,6 +229,7 @@ class Trainer:
             starts=torch.from_numpy(rows.starts).to(device),
             step=step,
             fresh=rows.fresh,
+            prefix=torch.from_numpy(rows.prefix).to(device) if self._config.prefix else None,
         )
 
     def _no_sync(self) -> Any:
@@ -228,13 +239,31 @@ class Trainer:
         return nullcontext()
 
     def _divergence(self, what: str, rate: float) -> NonFiniteLossError:
-        last = self._run.last
-        good = f"the last good checkpoint is {last}" if last.is_file() else "none is saved yet"
-        lower = f"{self._config.learning_rate / 2:.3g}"
-        return NonFiniteLossError(
-            f"{what} at learning rate {rate:.3g}; {good}; resume with a lower rate: "
-            f"{resume_command(self._run.path, self._recipe)} --train.learning_rate {lower}"
+        """Name a checkpoint that is good, and a rate that is lower.
+
+        What stood before the step that failed is not good if it was loaded as it is: the next step
+        from there fails again, at any rate. Then the best model is what is left.
+        """
+        lower = self._config.learning_rate / 2
+        while float(f"{lower:.3g}") >= self._config.learning_rate:  # a rate near 0
+            lower /= 2
+        command = (
+            f"{resume_command(self._run.path, self._recipe)} --train.learning_rate {lower:.3g}"
         )
+        if not self._run.last.is_file():
+            told = f"none is saved yet; begin again with --train.learning_rate {lower:.3g}"
+        elif self.progress.step == self._loaded and self.progress.step > 0:
+            best = self._run.best
+            good = f"the last good model is {best}" if best.is_file() else "no good one is saved"
+            told = (
+                f"{self._run.last} leads there at once; {good}; try a lower rate: {command}, or "
+                "begin again in another folder"
+            )
+        else:
+            told = (
+                f"the last good checkpoint is {self._run.last}; resume with a lower rate: {command}"
+            )
+        return NonFiniteLossError(f"{what} at learning rate {rate:.3g}; {told}")
 
 
 class _Loss(nn.Module):
@@ -248,6 +277,8 @@ class _Loss(nn.Module):
 
     def forward(self, batch: Batch, stream: Stream | None) -> tuple[Loss, Tensor, Stream | None]:
         """Return the loss, the hidden states, and the streams for the next step."""
+        if stream is None and batch.prefix is not None:
+            stream = self._read(batch.prefix, batch.inputs)
         before, memory = (stream.state, stream.memory) if stream else (None, None)
         hidden, after = self.model(batch.inputs, before)
         loss = self.objective(self.model, hidden, batch, memory)
@@ -255,6 +286,13 @@ class _Loss(nn.Module):
             return loss, hidden, None
         memory = self.model.remember(memory, hidden, batch.targets)
         return loss, hidden, Stream(state=after.detach(), memory=memory)
+
+    @torch.no_grad()
+    def _read(self, prefix: Tensor, inputs: Tensor) -> Stream:
+        """Return keys, values and the cache's contents after a prefix of the windows."""
+        hidden, state = self.model(prefix)
+        followers = torch.cat([prefix[:, 1:], inputs[:, :1]], dim=1)
+        return Stream(state=state, memory=self.model.remember(None, hidden, followers))
 
 
 def _added(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:

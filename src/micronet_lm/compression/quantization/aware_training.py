@@ -36,10 +36,11 @@ class QuantizationAware(Plugin):
             raise ConfigError("the model has no quantizers: quantize and calibrate it first")
         self._processes = processes
         self._quantizers: Quantizers = model.quantizers
+        pruned = {**prunable(model), **prunable(model, "all")}
         self._masks = {
-            name: matrix.detach() != 0
-            for name, matrix in prunable(model).items()
-            if bool((matrix == 0).any())
+            name: tensor.detach() != 0
+            for name, tensor in pruned.items()
+            if bool((tensor == 0).any())
         }
         if model.cache is not None:
             model.cache.requires_grad_(False)

@@ -32,7 +32,7 @@ def quantized_recipe(
     bare: dict[str, Any] = {} if distilled else {"distill": None}  # without its own labels
     config = merge_recipe(source, {**bare, "quantize.bits": 9, **changes}).quantize
     assert config is not None  # noqa: S101
-    training = {
+    training: dict[str, Any] = {
         "train.steps": max(1, config.steps),
         "train.learning_rate": config.learning_rate,
         "train.final_learning_rate": 0.0,
@@ -40,6 +40,10 @@ def quantized_recipe(
         "train.precision": "float32",
         "prune": None,  # already done; its zeros stay
     }
+    if not config.hebbian:
+        training["hebbian"] = None
+    if config.batch is not None:
+        training |= {"train.batch": config.batch, "train.accumulate": 1}
     return merge_recipe(source, {**bare, **training, "quantize.bits": 9, **changes})
 
 
@@ -133,5 +137,5 @@ def _calibrate_only(run: Run, recipe: Recipe, corpus: Corpus, source: Run) -> Ou
     loss = evaluate(model, corpus.split("valid")).loss
     progress = replace(source.progress(), best_loss=loss)
     record = {"verb": "quantize, calibration only", "run": str(source.path)}
-    run.write_result(record, recipe, corpus, model, progress)
+    run.write_result(record, recipe, corpus, model, progress, source)
     return Outcome(finished=True, step=0, best_loss=loss, best_step=None, seconds=seconds)

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from micronet_lm.compression.softlabels.manifest import Record, Settings
 from micronet_lm.corpus.npy import npy_header
 from micronet_lm.errors import LabelsError
-from micronet_lm.files import replacing, write_text
+from micronet_lm.files import file_sha256, replacing, write_text
 
 HALF = np.dtype(np.float16)
 
@@ -78,6 +78,13 @@ def open_array(folder: Path, settings: Settings, number: int, name: str) -> NDAr
     dtype, shape = arrays(settings)[name], (len(settings.span(number)), settings.count)
     offset = len(npy_header(dtype, *shape))
     return np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape)
+
+
+def check_hash(folder: Path, number: int, name: str) -> None:
+    """Refuse an array whose bytes are not those that were written."""
+    path = _array_file(folder, number, name)
+    if file_sha256(path) != read_record(folder, number).sha256.get(name):
+        raise _damaged(path, "other bytes of the same length")
 
 
 def check_array(folder: Path, settings: Settings, number: int, name: str) -> None:

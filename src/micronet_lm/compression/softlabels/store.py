@@ -1,7 +1,7 @@
 """Read soft labels for training: windows of memory-mapped shards, aligned with the text."""
 
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from micronet_lm.compression.softlabels.shards import (
     PROBABILITIES,
     arrays,
     check_array,
+    check_hash,
     open_array,
     read_record,
 )
@@ -44,7 +45,8 @@ class SoftLabels:
             for number in range(settings.shards):
                 check_array(path, settings, number, name)
         # A mapped file is an open file, of which a process may have about a thousand.
-        self._array = lru_cache(OPEN_ARRAYS)(partial(open_array, path, settings))
+        self._array = lru_cache(OPEN_ARRAYS)(self._open_array)
+        self._checked: set[tuple[int, str]] = set()
 
     @classmethod
     def open(cls, path: Path | str) -> "SoftLabels":
@@ -73,6 +75,19 @@ class SoftLabels:
         if self.settings.method == "sampled":
             return Labels(words, np.full(words.shape, 1 / count, dtype=np.float32))
         return Labels(words, self._windows(PROBABILITIES, starts, length, count).astype(np.float32))
+
+    def _open_array(self, number: int, name: str) -> NDArray[Any]:
+        """Map an array; its hash is checked the first time."""
+        if (number, name) not in self._checked:
+            check_hash(self.path, number, name)
+            self._checked.add((number, name))
+        return open_array(self.path, self.settings, number, name)
+
+    def check_hashes(self) -> None:
+        """Compare every array with its hash."""
+        for name in arrays(self.settings):
+            for number in range(self.settings.shards):
+                check_hash(self.path, number, name)
 
     def check_corpus(self, corpus: Corpus) -> None:
         """Refuse another corpus than that of the labels."""

@@ -5,8 +5,9 @@ missing shards and gives the same bytes.
 """
 
 import hashlib
+import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -40,11 +41,13 @@ from micronet_lm.errors import LabelsError, UsageError
 from micronet_lm.files import locked
 from micronet_lm.model import LanguageModel
 from micronet_lm.model.fingerprint import fingerprint_of
+from micronet_lm.training.agreement import agree, agree_on_folder
 from micronet_lm.training.evaluation import check_ids
 from micronet_lm.training.loop import make_deterministic
 from micronet_lm.training.memory import keep_freed_memory
 from micronet_lm.training.processes import joined_processes
 from micronet_lm.training.progress_line import ProgressLine
+from micronet_lm.training.shared_work import SharedWork
 
 SHARD_TOKENS = 1 << 17
 """Tokens per shard: some 20 MB, so that a kill loses only minutes of work."""
@@ -89,7 +92,8 @@ def write_soft_labels(
 ) -> Report:
     """Label every token of the training split; resume an interrupted call.
 
-    Under `torchrun` every process calls this and writes its own shards. A folder with labels of
+    Under `torchrun` every process calls this, and shards go to processes as they become free; the
+    hosts must share the folder. A folder with labels of
     another teacher, corpus or kind is refused.
     """
     ids = corpus.split("train")
@@ -116,13 +120,17 @@ def write_soft_labels(
         joined_processes() as processes,
         _claimed(folder, settings) if processes.leads else nullcontext(),
     ):
-        processes.mean([0.0])  # wait until the leader has claimed the folder
+        agree(processes, {key: str(value) for key, value in settings})
+        agree_on_folder(folder, processes)
         missing = [n for n in range(settings.shards) if not is_finished(folder, n)]
-        processes.mean([0.0])  # wait until all know the missing shards before any is written
-        own = missing[processes.rank :: processes.count]
+        missing = json.loads(processes.share_text(json.dumps(missing)))
+        work = SharedWork("shards", len(missing), processes)
+        own = (missing[piece] for piece in work.pieces())
         quiet = quiet or not processes.leads
-        _write_shards(teacher.to(processes.device), ids, folder, settings, own, quiet=quiet)
-        processes.mean([0.0])  # wait until all shards are written
+        total = sum(len(settings.span(n)) for n in missing) // processes.count
+        teacher = teacher.to(processes.device)
+        _write_shards(teacher, ids, folder, settings, own, total=total, quiet=quiet)
+        processes.wait()  # until all shards are written
         summary = _summary(folder, settings)
         if processes.leads and missing:
             Manifest(settings=settings, summary=summary).save(folder)
@@ -145,15 +153,15 @@ def _write_shards(
     ids: NDArray[np.unsignedinteger],
     folder: Path,
     settings: Settings,
-    numbers: Sequence[int],
+    numbers: Iterable[int],
     *,
+    total: int,
     quiet: bool,
 ) -> None:
     """Write some shards and report the progress."""
     training = teacher.training
     teacher.eval()
     done, hits, mass, begin = 0, 0, 0.0, time.monotonic()
-    total = sum(len(settings.span(n)) for n in numbers)
     with ProgressLine(total, quiet=quiet) as line:
         for number in numbers:
             shard = _Shard(settings, number)
@@ -162,7 +170,7 @@ def _write_shards(
                 done, hits, mass = done + len(piece.following), hits + found, mass + mass_found
                 pace = done / max(1e-9, time.monotonic() - begin)
                 text = f"true word among the labels {hits / done:.1%}  mass {mass / done:.1%}"
-                line.report(done, f"{text}  {pace:,.0f} tokens/s", what="token")
+                line.report(min(done, total), f"{text}  {pace:,.0f} tokens/s", what="token")
             write_shard(folder, number, shard.values, hits=shard.hits, mass=shard.mass)
     teacher.train(training)
 

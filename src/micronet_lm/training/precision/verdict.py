@@ -19,7 +19,7 @@ from typing import Any, Literal
 import torch
 
 from micronet_lm.files import write_text
-from micronet_lm.machine import cache_folder, processor_identity, processor_name
+from micronet_lm.machine import busyness, cache_folder, processor_identity, processor_name
 
 MARGIN = 1.1
 """Smallest speed-up over fp32 for which bfloat16 is chosen, as it rounds more."""
@@ -37,7 +37,8 @@ OURS = "MICRONET_SET_ONEDNN_ISA"
 """Environment variable that marks the one above as set by this package, for child processes."""
 
 TRIAL_SECONDS, PROBE_SECONDS = 8.0, 30.0
-"""Longest time of one trial, and of the whole probe; a longer one counts as a hang."""
+"""Longest time of one trial, and of the whole probe where the machine is idle; a longer one counts
+as a hang."""
 
 HUNG = "no answer within"
 """Beginning of the report of a hang."""
@@ -203,6 +204,7 @@ def _measure() -> Verdict:
         settings.append(HELD_BACK)
     words = [sys.executable, "-m", "micronet_lm.training.precision.probe"]
     words += [str(torch.get_num_threads()), str(TRIAL_SECONDS), *settings]
+    limit = PROBE_SECONDS * busyness()
     try:
         done = subprocess.run(  # noqa: S603
             words,
@@ -210,11 +212,11 @@ def _measure() -> Verdict:
             text=True,
             env=environment,
             check=False,
-            timeout=PROBE_SECONDS,
+            timeout=limit,
         )
         trials = tuple(Trial(**trial) for trial in json.loads(done.stdout))
     except subprocess.TimeoutExpired:
-        return Verdict(trials=(), problem=f"the probe gave {HUNG} {PROBE_SECONDS:g} s")
+        return Verdict(trials=(), problem=f"the probe gave {HUNG} {limit:.0f} s")
     except (OSError, ValueError, TypeError) as error:
         lines = done.stderr.strip().splitlines() if isinstance(error, ValueError) else []
         return Verdict(trials=(), problem=f"the probe failed ({(lines or [str(error)])[-1]})")

@@ -1,0 +1,90 @@
+// The C API of recollections: what sessions remember, and what they recall of earlier texts.
+#include <algorithm>
+#include <unordered_set>
+
+#include "api_guard.hpp"
+#include "utf8.hpp"
+
+struct mn_recollections {
+  std::shared_ptr<const micronet::Recollections> recollections;
+};
+
+namespace {
+
+using namespace micronet;
+
+// Words to recall must be new to the vocabulary, in UTF-8 and different.
+std::vector<CountedWord> checked_words(const char* const* words, const size_t* sizes, const uint32_t* counts, size_t count) {
+  std::vector<CountedWord> list;
+  std::unordered_set<std::string_view> seen;
+  for (size_t i = 0; i < count; ++i) {
+    check(words[i]);
+    const std::string_view word(words[i], sizes[i]);
+    if (word.empty() || word.find('\n') != word.npos ||
+        !is_utf8({reinterpret_cast<const uint8_t*>(word.data()), word.size()}) || !seen.insert(word).second)
+      fail(MN_ERROR_ARGUMENT, "recalled word %zu is empty, given twice, has a line feed or is not UTF-8", i);
+    if (!counts[i]) fail(MN_ERROR_ARGUMENT, "the count of recalled word %zu must be 1 or more", i);
+    list.push_back({std::string(word), counts[i]});
+  }
+  return list;
+}
+
+}  // namespace
+
+extern "C" {
+
+mn_status mn_recollections_new(const mn_model* model, const uint16_t* states, const int32_t* following, size_t count,
+                               const char* const* words, const size_t* sizes, const uint32_t* counts, size_t word_count,
+                               double state_share, double word_share, mn_recollections** recollections,
+                               mn_error* error) {
+  return guarded(error, [&] {
+    check(model && ((states && following) || !count) && ((words && sizes && counts) || !word_count) && recollections);
+    if (word_count > size_t(AddedWords::kMost) || count > kLargestMemory / 4)
+      fail(MN_ERROR_ARGUMENT, "too many states or words to recall: %zu and %zu", count, word_count);
+    auto made = std::make_unique<mn_recollections>();
+    made->recollections = std::make_shared<const Recollections>(
+        *model->model, states, following, int64_t(count), checked_words(words, sizes, counts, word_count), state_share,
+        word_share);
+    *recollections = made.release();
+  });
+}
+
+void mn_recollections_free(mn_recollections* recollections) { delete recollections; }
+
+mn_status mn_session_recall(mn_session* session, const mn_recollections* recollections, mn_error* error) {
+  return guarded(error, [&] {
+    check(session);
+    session->session.recall(recollections ? recollections->recollections : nullptr);
+  });
+}
+
+mn_status mn_session_remembered(const mn_session* session, size_t room, float* states, int32_t* words, size_t* count,
+                                mn_error* error) {
+  return guarded(error, [&] {
+    check(session && ((states && words) || !room) && count);
+    const Session& own = session->session;
+    const Memory& memory = own.state().memory;
+    const int64_t width = own.model().config.width, last = own.tokens() - 1;
+    const int64_t held = memory.used() && last > 0 ? last - memory.first_for(last) : 0;
+    const int64_t taken = std::min(held, int64_t(std::min<size_t>(room, size_t(held))));
+    std::vector<int16_t> integers(static_cast<size_t>(width));
+    for (int64_t i = 0; i < taken; ++i) {
+      const int64_t j = last - taken + i;
+      float* to = states + i * width;
+      memory.get(j, to, integers.data());
+      if (own.model().integer_cache)
+        for (int64_t c = 0; c < width; ++c) to[c] = float(integers[size_t(c)]) * own.model().hidden.scale;
+      words[i] = memory.word(j);
+    }
+    *count = size_t(taken);
+  });
+}
+
+mn_status mn_session_forget_word(mn_session* session, const char* word, size_t size, mn_error* error) {
+  return guarded(error, [&] {
+    check(session && word);
+    session->session.drop_word({word, size});
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,137 @@
+#include "suggestions.hpp"
+
+#include <algorithm>
+
+namespace micronet {
+
+namespace {
+
+constexpr View32 kEnds = U".!?…。！？";  // tokens after which a sentence begins
+// Letters from which a word may have errors that cost 1, and 2, and beyond which none are looked for.
+constexpr size_t kOneError = 3, kTwoErrors = 6, kMostLetters = 64;
+// What errors leave of a suggestion's probability when it is ranked, by their cost.
+constexpr double kPenalty[] = {1, 0.1, 0.01, 0.001, 0.0001};
+constexpr size_t kBeginnings = 4;  // with errors that are looked at, the cheapest first
+
+// After a line end only the model can tell.
+bool begins_sentence(const Text32& before, bool spaced) {
+  if (before.empty()) return true;
+  return spaced && before != kLineEnd && kEnds.find(before.back()) != View32::npos;
+}
+
+Text32 with_capital(const Text32& word) { return word.empty() ? word : to_upper(View32(word).substr(0, 1)) + word.substr(1); }
+
+struct Ranked {
+  Word word;
+  double rank;
+};
+
+template <class Items, class Key>
+void sort_down(Items& items, Key key) {  // equal ones stay in order
+  for (size_t i = 1; i < items.size(); ++i)
+    for (size_t j = i; j && key(items[j]) > key(items[j - 1]); --j) std::swap(items[j], items[j - 1]);
+}
+
+const Beginnings& known_beginnings(const Screen& screen) {
+  const Model& model = screen.model();
+  SharedBeginnings& shared = *model.beginnings;
+  shared.made([&] {
+    std::vector<std::string> words;
+    for (int32_t id = 0; id < model.vocabulary.size(); ++id) {
+      const Text32 word = screen.looks(decode_utf8(model.vocabulary.word(id)));
+      if (is_alpha(word)) words.push_back(encode_utf8(to_lower(word)));
+    }
+    shared.index = Beginnings(std::move(words));
+  });
+  return shared.index;
+}
+
+std::vector<Beginning> near(const Screen& screen, Session& session, const Text32& typed, int limit, Learned& learned) {
+  std::vector<Beginning> found = known_beginnings(screen).near(typed, limit);
+  if (session.added().size())
+    for (Beginning& own : learned.beginnings(session).near(typed, limit)) {
+      const auto same = [&](const Beginning& other) { return other.text == own.text; };
+      const auto known = std::find_if(found.begin(), found.end(), same);
+      if (known == found.end()) found.push_back(std::move(own));
+      else known->cost = own.cost;
+    }
+  const std::string exact = encode_utf8(typed);  // what begins exactly so is found already
+  found.erase(std::remove_if(found.begin(), found.end(), [&](const Beginning& one) { return one.text == exact; }),
+              found.end());
+  return found;
+}
+
+// Likely words whose beginnings are typed with one error; with two, if there are none and they would be `alone`.
+std::vector<Ranked> nearly(const Screen& screen, Session& session, const Text32& before, const Text32& typed, int64_t k,
+                           bool alone, Learned& learned) {
+  std::vector<Ranked> ranked;
+  if (typed.size() < kOneError || typed.size() > kMostLetters || !is_alpha(typed)) return ranked;
+  const Text32 small = to_lower(typed);
+  std::vector<Beginning> found = near(screen, session, small, kError, learned);
+  if (found.empty() && alone && typed.size() >= kTwoErrors) found = near(screen, session, small, 2 * kError, learned);
+  sort_down(found, [](const Beginning& one) { return -one.cost; });
+  if (found.size() > kBeginnings) found.resize(kBeginnings);
+  for (const Beginning& beginning : found) {
+    Text32 shown = decode_utf8(beginning.text);
+    if (is_upper(View32(typed).substr(0, 1))) shown = with_capital(shown);
+    if (typed.size() > 1 && is_upper(typed)) shown = to_upper(shown);
+    for (Word& word : screen.completions(session, before, shown, k)) {
+      const double rank = word.probability * kPenalty[beginning.cost];
+      const auto same = [&](const Ranked& other) { return other.word.text == word.text; };
+      const auto known = std::find_if(ranked.begin(), ranked.end(), same);
+      if (known == ranked.end()) {
+        if (rank > 0) ranked.push_back({std::move(word), rank});
+      } else if (rank > known->rank) {
+        *known = {std::move(word), rank};
+      }
+    }
+  }
+  sort_down(ranked, [](const Ranked& one) { return one.rank; });
+  return ranked;
+}
+
+}  // namespace
+
+const Beginnings& Learned::beginnings(const Session& session) {
+  const AddedWords& added = session.added();
+  if (added.size() == count_) return index_;
+  std::vector<std::string> words;
+  for (int32_t i = 0; i < added.size(); ++i) {
+    const Text32 word = unmark(decode_utf8(added.word(session.model().vocabulary.size() + i))).text;
+    if (!word.empty()) words.push_back(encode_utf8(to_lower(word)));
+  }
+  index_ = Beginnings(std::move(words));
+  count_ = added.size();
+  return index_;
+}
+
+Suggestions suggest_next(const Screen& screen, Session& session, const Text32& before, int64_t k, bool spaced) {
+  if (!begins_sentence(before, spaced)) return {screen.next_words(session, before, k), {}};
+  std::vector<Word> words;
+  for (Word& word : screen.next_words(session, before, k < 1 ? k : 2 * k + 2)) {
+    // A word in small letters is meant as it stands there: with a capital.
+    if (is_alpha(word.text) && is_lower(word.text)) word.text = with_capital(word.text);
+    const auto same = [&](const Word& other) { return other.text == word.text; };
+    const auto known = std::find_if(words.begin(), words.end(), same);
+    if (known == words.end()) words.push_back(std::move(word));
+    else known->probability += word.probability;
+  }
+  sort_down(words, [](const Word& word) { return word.probability; });
+  if (int64_t(words.size()) > k) words.resize(size_t(k));
+  return {std::move(words), {}};
+}
+
+Suggestions suggest_completions(const Screen& screen, Session& session, const Text32& before, const Text32& typed,
+                                int64_t k, Learned& learned) {
+  std::vector<Word> words = screen.completions(session, before, typed, k);
+  const size_t exact = words.size();
+  if (int64_t(exact) < k)
+    for (Ranked& more : nearly(screen, session, before, typed, k, !exact, learned)) {
+      if (int64_t(words.size()) == k) break;
+      const auto same = [&](const Word& other) { return other.text == more.word.text; };
+      if (std::none_of(words.begin(), words.begin() + int64_t(exact), same)) words.push_back(std::move(more.word));
+    }
+  return {std::move(words), typed};
+}
+
+}  // namespace micronet

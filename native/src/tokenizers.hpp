@@ -1,0 +1,46 @@
+// From text to tokens and back; the same as corpus/tokenizers.py, text for text.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "unicode.hpp"
+
+namespace micronet {
+
+constexpr char32_t kFlip = 0xFFED;  // the mark of a token whose spacing differs from the default
+inline const Text32 kLineEnd = U"<eos>", kUnknown = U"<unk>";
+
+using Tokens = std::vector<Text32>;
+
+// A newline is the token <eos>. No token is empty or holds white space, the lines of a text are split
+// independently, and join(a + b) begins with join(a).
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+  // Whether tokens have marks.
+  virtual bool marks() const { return true; }
+  // Splits text that follows the character `after`: a newline, or another.
+  virtual Tokens tokens(View32 text, char32_t after) const = 0;
+  virtual Text32 join(const Tokens& tokens) const = 0;
+  // How much of a text has the same tokens whatever is written after it.
+  virtual size_t settled(View32 text) const = 0;
+};
+
+// By its name in a packed file: "wikitext", "word" or "word-2"; null for another.
+const Tokenizer* find_tokenizer(const std::string& name);
+
+// In tokenizer_word.cpp and tokenizer_word2.cpp.
+const Tokenizer& word_tokenizer();
+const Tokenizer& unicode_word_tokenizer();
+
+// A token without its mark.
+struct Unmarked {
+  bool flipped;
+  Text32 text;
+};
+Unmarked unmark(const Text32& token);
+// The text of a token with the mark or without; the mark's own character is spelled with one mark more.
+Text32 marked(bool flip, View32 text);
+
+}  // namespace micronet

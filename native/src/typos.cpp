@@ -1,0 +1,127 @@
+#include "typos.hpp"
+
+#include <algorithm>
+#include <functional>
+
+#include "sorting.hpp"
+
+namespace micronet {
+
+namespace {
+
+constexpr int kSteps = 4000;
+constexpr char kLast[] = "\xF4\x8F\xBF\xBF";  // no character sorts after it
+
+// Keys of the keyboard; each row is moved by half a key against the one above.
+bool touch(char32_t one, char32_t other) {
+  static constexpr std::string_view kRows[] = {"qwertyuiop", "asdfghjkl", "zxcvbnm"};
+  if (one > 127 || other > 127) return false;
+  int rows[2], columns[2];
+  const char keys[] = {char(one), char(other)};
+  for (int i = 0; i < 2; ++i) {
+    rows[i] = 0;
+    size_t column = kRows[0].find(keys[i]);
+    while (column == kRows[0].npos) {
+      if (++rows[i] == 3) return false;
+      column = kRows[rows[i]].find(keys[i]);
+    }
+    columns[i] = int(column);
+  }
+  const int down = rows[1] - rows[0], across = columns[1] - columns[0];
+  if (down == 0) return across == 1 || across == -1;
+  return (down == 1 && (across == -1 || across == 0)) || (down == -1 && (across == 1 || across == 0));
+}
+
+class Search {
+ public:
+  Search(const Beginnings& words, const Text32& typed, int limit) : words_(words), typed_(typed), limit_(limit) {}
+
+  std::vector<Beginning> run() {
+    walk(0, words_.size(), 0, 0);
+    return std::move(found_);
+  }
+
+ private:
+  // Continues with words low … high - 1, which begin with `prefix_`, and from letter `at`.
+  void walk(size_t low, size_t high, size_t at, int cost) {
+    if (--steps_ < 0 || cost > limit_ || low >= high) return;
+    if (at == typed_.size()) return keep(cost);
+    const char32_t letter = typed_[at];
+    const size_t depth = prefix_.size();
+    follow(low, high, {letter}, at + 1, cost);
+    if (cost + kSlip > limit_) return;
+    if (at + 1 < typed_.size() && typed_[at + 1] != letter)
+      follow(low, high, {typed_[at + 1], letter}, at + 2, cost + kSlip);
+    if (depth) walk(low, high, at + 1, cost + kError);  // the first letter is seldom missing or too much
+    for (size_t place = low; place < high;) {
+      const std::string_view rest = words_.word(place).substr(depth);
+      if (rest.empty()) {
+        ++place;
+        continue;
+      }
+      const auto lead = uint8_t(rest[0]);
+      const std::string_view bytes = rest.substr(0, lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4);
+      const char32_t other = decode_utf8(bytes)[0];
+      prefix_ += bytes;
+      const size_t end = std::max(range_end(place, high), place + 1);
+      if (other != letter) {
+        const int wrong = touch(other, letter) ? kSlip : kError;
+        if (depth || wrong == kSlip) walk(place, end, at + 1, cost + wrong);
+        if (depth) walk(place, end, at, cost + kError);
+      }
+      prefix_.resize(depth);
+      place = end;
+    }
+  }
+
+  void follow(size_t low, size_t high, std::initializer_list<char32_t> letters, size_t at, int cost) {
+    const size_t depth = prefix_.size();
+    for (char32_t c : letters) append_utf8(prefix_, c);
+    const size_t begin = words_.first_from(prefix_, low, high);
+    walk(begin, range_end(begin, high), at, cost);
+    prefix_.resize(depth);
+  }
+
+  size_t range_end(size_t begin, size_t high) const { return words_.first_from(prefix_ + kLast, begin, high); }
+
+  void keep(int cost) {
+    if (prefix_.empty()) return;
+    for (Beginning& one : found_)
+      if (one.text == prefix_) {
+        one.cost = std::min(one.cost, cost);
+        return;
+      }
+    found_.push_back({prefix_, cost});
+  }
+
+  const Beginnings& words_;
+  const Text32& typed_;
+  const int limit_;
+  int steps_ = kSteps;
+  std::string prefix_;
+  std::vector<Beginning> found_;
+};
+
+}  // namespace
+
+Beginnings::Beginnings(std::vector<std::string> words) {
+  sort_all(words.begin(), words.end(), std::less<>());
+  words.erase(std::unique(words.begin(), words.end()), words.end());
+  for (const std::string& word : words) {
+    text_ += word;
+    starts_.push_back(uint32_t(text_.size()));
+  }
+}
+
+size_t Beginnings::first_from(std::string_view text, size_t low, size_t high) const {
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if (word(middle) < text) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+std::vector<Beginning> Beginnings::near(const Text32& typed, int limit) const { return Search(*this, typed, limit).run(); }
+
+}  // namespace micronet

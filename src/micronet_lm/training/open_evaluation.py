@@ -1,0 +1,66 @@
+"""Log-probabilities of a text with words outside the vocabulary, by the torch model.
+
+The id of such a word is V on. The network reads it as `<unk>`, the cache remembers the word itself:
+P(word) = P(`<unk>`) · P_spelling(word) + λ · P_cache(word), where P(`<unk>`) has the cache's votes
+for `<unk>` in it. The engines compute the same (`runtime/engine.py`, `score_open`).
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from micronet_lm.errors import CorpusError
+from micronet_lm.model import LanguageModel, Memory
+from micronet_lm.model.recall import recall_several
+from micronet_lm.training.evaluation import CHUNK, hidden_states
+
+
+@torch.inference_mode()
+def open_log_probabilities(
+    model: LanguageModel,
+    ids: NDArray[np.integer],
+    spelled: Sequence[float],
+    unknown: int,
+    *,
+    chunk: int = CHUNK,
+) -> NDArray[np.float64]:
+    """Return the log-probability of every token after the first: (T − 1).
+
+    `spelled` has log P_spelling of each word outside the vocabulary; `unknown` is `<unk>`'s id.
+    """
+    size = model.config.bounds[-1]
+    if len(ids) and int(ids.max()) >= size + len(spelled):
+        raise CorpusError(
+            f"word {int(ids.max())} has no spelling: give one for each of the "
+            f"{int(ids.max()) - size + 1} words from {size} on"
+        )
+    words = torch.from_numpy(ids.astype(np.int64))
+    log_spelled = torch.tensor([*spelled, 0.0], dtype=torch.float64)
+    read = np.where(ids < size, ids, unknown).astype(np.uint32)
+    memory: Memory | None = None
+    parts: list[Tensor] = []
+    for at, (hidden, known) in enumerate(hidden_states(model, read, chunk=chunk)):
+        own = words[at * chunk + 1 :][: len(known)]
+        new = own >= size
+        extra = log_spelled[torch.where(new, own - size, len(spelled))]  # 0 for known words
+        softmax = model.softmax.log_probability(hidden, known, model.tables)
+        result = softmax.double() + extra
+        if model.cache is not None:
+            states, following = hidden.unsqueeze(0), own.unsqueeze(0)
+            held = 0 if memory is None else memory.words.shape[1]
+            past = states[:, :0] if memory is None else memory.states
+            before = following[:, :0] if memory is None else memory.words
+            asked = torch.stack([following, torch.full_like(following, unknown)], dim=2)
+            every = torch.cat([before, following], dim=1)
+            log_cache = recall_several(
+                model.cache.theta * states, states, every, asked, past, model.cache.size
+            ).double()
+            votes = torch.where(new, log_cache[..., 1] + extra, -torch.inf)
+            votes = torch.logaddexp(log_cache[..., 0], votes)
+            result = model.cache.mix(result.unsqueeze(0), votes, held)[0]
+            memory = model.remember(memory, states, following)
+        parts.append(result)
+    return torch.cat(parts).numpy()

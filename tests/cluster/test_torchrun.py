@@ -1,0 +1,62 @@
+"""Trainings on several nodes of a real cluster, by sbatch and torchrun as in docs/cluster.md."""
+
+from pathlib import Path
+
+from tests.support.cluster_jobs import TINY, submit, trained_by_two
+from tests.support.processes import train_command
+from tests.support.runs import same_tensors
+from tests.support.slurm import Cluster, wait_for_end
+from tests.support.waiting import wait_until
+
+from micronet_lm.corpus import Corpus
+
+
+def test_two_nodes_give_the_bits_of_two_processes(
+    cluster: Cluster, tmp_path: Path, corpus: Corpus
+) -> None:
+    words = train_command(tmp_path / "nodes", corpus, *TINY, program=[])
+    ended = wait_for_end(cluster, submit(cluster, tmp_path, words))
+    assert ended["JobState"] == "COMPLETED", (tmp_path / "log.txt").read_text()
+    trained_by_two(tmp_path / "here", corpus, *TINY)
+    last = "last.safetensors"
+    assert same_tensors(tmp_path / "nodes" / last, tmp_path / "here" / last)
+
+
+def test_scancel_saves(cluster: Cluster, tmp_path: Path, corpus: Corpus) -> None:
+    """SIGTERM comes from SLURM and from torchrun's agent; the step in hand is saved."""
+    out = tmp_path / "run"
+    more = ["--train.steps", "100000", "--train.save_every", "99999"]
+    more += ["--train.evaluate_every", "99999"]
+    job = submit(cluster, tmp_path, train_command(out, corpus, *TINY, *more, program=[]), each=2)
+    metrics = out / "metrics.jsonl"
+    wait_until(lambda: metrics.exists() and '"step": 4' in metrics.read_text(), "steps", 240)
+    assert not (out / "last.safetensors").exists()
+    cluster.run(["scancel", job])
+    wait_until((out / "last.safetensors").exists, "a checkpoint")
+    wait_for_end(cluster, job)
+    log = (tmp_path / "log.txt").read_text()
+    assert "Interrupted and saved after step" in log, log
+    assert "/src/micronet_lm/" not in log, log  # torchrun's own tracebacks are not ours
+
+
+def test_a_dead_node_is_a_sentence_in_every_process(
+    cluster: Cluster, tmp_path: Path, corpus: Corpus
+) -> None:
+    """All that runs on the second node is killed; the first one says so, and the job resumes."""
+    out = tmp_path / "run"
+    more = ["--train.steps", "100000", "--train.save_every", "5"]
+    job = submit(cluster, tmp_path, train_command(out, corpus, *TINY, *more, program=[]))
+    wait_until((out / "last.safetensors").exists, "a checkpoint", 240)
+    victim = cluster.second_node(job)
+    cluster.kill(victim)
+    log = tmp_path / "log.txt"
+    wait_until(
+        lambda: "another process ended or cannot be reached" in log.read_text(), "a sentence"
+    )
+    wait_until(lambda: cluster.job(job)["Restarts"] == "1", "a requeue", 150)
+    cluster.start_node(victim)
+    cluster.hurry()
+    wait_until(lambda: "resuming after step" in log.read_text(), "a second start", 150)
+    cluster.run(["scancel", job])
+    wait_for_end(cluster, job)
+    wait_until(cluster.is_idle, "idle nodes")

@@ -1,0 +1,236 @@
+"""Records of finished rows stand for runs that are gone; the page has a verdict for each claim."""
+
+import json
+import math
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from micronet_lm.cli.main import main
+from micronet_lm.pipeline import State, Workspace
+from micronet_lm.pipeline.records import adopt_records, told_of_records
+from micronet_lm.pipeline.workspace import Record
+from micronet_lm.report.claims import (
+    Claim,
+    Verdict,
+    judged,
+    judged_figure,
+    load_claims,
+    pooled_noise,
+)
+from micronet_lm.report.effect_stage import claimed, sums
+from micronet_lm.report.everything import TABLES, Everything
+from micronet_lm.report.paper_page import page
+from micronet_lm.report.reproduction import Cell
+from micronet_lm.report.tables import load_table, table_names
+
+
+def complete(site: Workspace, made: Everything, perplexity: dict[str, float]) -> None:
+    """Write records as if every student of the Hebbian table had been trained."""
+    for number, stage in enumerate(made.tables["hebbian"].targets()):
+        cached = "cache" if stage.settings.get("cache") else "none"
+        record = Record(
+            stage=stage.name,
+            fingerprint=stage.fingerprint,
+            complete=True,
+            settings=dict(stage.settings),
+            needs={role: needed.fingerprint for role, needed in stage.needs.items()},
+            result={"validation_perplexity": perplexity[cached] * (1 + number / 1e4)},
+            seconds=60.0,
+        )
+        site.write(stage, record)
+
+
+def everything(root: Path) -> tuple[Workspace, Everything]:
+    site = Workspace(root, shared=True)
+    return site, Everything("wikitext-2", site)
+
+
+@pytest.fixture(scope="module", name="records")
+def _records(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("first")
+    site, made = everything(folder / "out")
+    (folder / "out" / "stages").mkdir(parents=True)
+    complete(site, made, {"none": 150.0, "cache": 110.0})
+    assert made.give(folder / "records") == 12
+    return folder / "records"
+
+
+def test_a_record_is_small_and_suffices(records: Path, tmp_path: Path) -> None:
+    assert max(file.stat().st_size for file in records.iterdir()) < 4_000
+    site, made = everything(tmp_path / "out")
+    before = len(made.to_train())
+    assert adopt_records(site, made.targets(), records, build=False) == 12
+    assert len(made.to_train()) == before - 12
+    row = made.tables["hebbian"].table.rows[2]
+    cell = made.tables["hebbian"].cells(row)["none"]
+    assert cell.measured == pytest.approx(150, rel=1e-2)
+    assert len(cell.seeds) == 3
+    assert made.seconds() == 12 * 60
+    # Adopted once: a second call has nothing to do, and what is here is not replaced.
+    assert adopt_records(site, made.targets(), records, build=False) == 0
+    stage = made.tables["hebbian"].targets()[0]
+    assert site.state(stage) is State.GONE
+
+
+def test_other_recipes_are_trained(records: Path, tmp_path: Path) -> None:
+    site = Workspace(tmp_path / "out", shared=True)
+    made = Everything("wikitext-2", site, overrides={"train.steps": 900})
+    assert adopt_records(site, made.targets(), records, build=False) == 0
+
+
+def test_records_of_another_text_are_left_alone(records: Path, tmp_path: Path) -> None:
+    site, made = everything(tmp_path / "out")
+    folder = tmp_path / "records"
+    shutil.copytree(records, folder)
+    corpus = made.corpus
+    (tmp_path / "out" / "stages").mkdir(parents=True)
+
+    def record(text: str) -> Record:
+        return Record(
+            stage="corpus",
+            fingerprint=corpus.fingerprint,
+            complete=True,
+            settings=dict(corpus.settings),
+            needs={},
+            result={"fingerprint": text},
+        )
+
+    site.write(corpus, record("theirs"))
+    site.folder(corpus).mkdir()
+    assert site.give(corpus, folder)
+    site.write(corpus, record("ours"))
+    assert adopt_records(site, made.targets(), folder, build=False) is None
+    assert "another text" in told_of_records(None, folder)
+    site.write(corpus, record("theirs"))
+    assert adopt_records(site, made.targets(), folder, build=False) == 12
+
+
+def test_the_page_tells_what_is_there_and_what_is_not(records: Path, tmp_path: Path) -> None:
+    site, made = everything(tmp_path / "out")
+    adopt_records(site, made.targets(), records, build=False)
+    text = page(made, records="paper", command="micronet reproduce all")
+    assert "12 of " in text
+    assert "(3 seeds)" in text
+    assert "not trained yet" in text
+    for name in TABLES:
+        assert load_table(name).title in text
+    for claims in load_claims().values():
+        assert all(claim.text in text for claim in claims)
+    verdicts = dict(made.verdicts()["hebbian"])
+    assert set(verdicts.values()) == {Verdict.HOLDS}
+    assert {verdict for _, verdict in made.verdicts()["context"]} == {Verdict.MISSING}
+
+
+def test_the_verb_writes_the_page_beside_the_records(
+    records: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "paper"
+    shutil.copytree(records, folder)
+    words = ["reproduce", "all", "--scale", "wikitext-2", "--only-records"]
+    more = ["--records", str(folder), "--out", str(tmp_path / "out")]
+    assert main([*words, *more]) == 0
+    assert "12 results are taken from the records" in capsys.readouterr().err
+    assert "Hebbian softmax" in (tmp_path / "paper.md").read_text()
+    words = ["reproduce", "hebbian", "--scale", "wikitext-2", "--only-records", "--json"]
+    assert main([*words, *more]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["rows"][2]["cells"]["none"]["measured"] == pytest.approx(150, rel=1e-2)
+    damaged = next(folder.glob("student-*.json"))
+    damaged.write_text("{")
+    assert main([*words[:-1], "--records", str(folder), "--out", str(tmp_path / "new")]) == 1
+    assert "is damaged" in capsys.readouterr().err
+
+
+def test_counted_numbers_need_no_training(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["reproduce", "compression", "--only-records", "--out", str(tmp_path / "out"), "--json"]
+    assert main(words) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    best = rows[5]["cells"]
+    assert f"{best['score']['computed']:.4f}" == best["score"]["printed"] == "0.0387"
+    assert f"{best['storage']['computed'] / 1e6:.1f}M" == best["storage"]["printed"]
+
+
+def cells(**values: Any) -> Any:
+    """Cells by row; the columns are all alike."""
+
+    def cell(row: str, column: str) -> Cell:
+        own = values[f"{row}_{column}"]
+        seeds = tuple(own) if isinstance(own, list) else ()
+        return Cell(measured=sum(own) / len(own) if seeds else own, seeds=seeds)
+
+    return cell
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ({"a_x": 100.0, "b_x": 110.0}, Verdict.HOLDS),
+        ({"a_x": 110.0, "b_x": 100.0}, Verdict.FAILS),
+        ({"a_x": 100.0, "b_x": 102.0}, Verdict.UNTOLD),
+        ({"a_x": [99.9, 100.0, 100.1], "b_x": [102.9, 103.0, 103.1]}, Verdict.HOLDS),
+        ({"a_x": 100.0, "b_x": None}, Verdict.MISSING),
+    ],
+)
+def test_a_difference_counts_above_two_standard_errors(
+    values: dict[str, Any], verdict: Verdict
+) -> None:
+    claim = Claim(text="", rising=(("a", "x"), ("b", "x")))
+    assert judged(claim, cells(**values), 0.01) is verdict
+
+
+def test_the_worst_pair_decides_and_same_is_the_opposite() -> None:
+    chain = Claim(text="", rising=(("a", "x"), ("b", "x"), ("c", "x")))
+    assert judged(chain, cells(a_x=1.0, b_x=2.0, c_x=1.5), 0.01) is Verdict.FAILS
+    same = Claim(text="", same=(("a", "x"), ("b", "x")))
+    assert judged(same, cells(a_x=100.0, b_x=101.0), 0.01) is Verdict.HOLDS
+    assert judged(same, cells(a_x=100.0, b_x=120.0), 0.01) is Verdict.FAILS
+    quotient = Claim(text="", rising=(("a", "x", "y"), ("b", "x", "y")), exact=True)
+    held = cells(a_x=101.0, a_y=100.0, b_x=52.0, b_y=50.0)
+    assert judged(quotient, held, 0.01) is Verdict.HOLDS
+
+
+def test_the_noise_is_pooled_over_rows_with_seeds() -> None:
+    assert pooled_noise([Cell(measured=3.0)]) is None
+    one = [math.exp(x) for x in (0.0, 0.02)]
+    two = [math.exp(5 + x) for x in (0.0, 0.0, 0.03)]
+    pooled = pooled_noise([Cell(seeds=tuple(one)), Cell(seeds=tuple(two))])
+    assert pooled == pytest.approx(math.sqrt((0.0002 + 0.0006) / 3))
+
+
+def test_every_claim_names_cells_that_exist() -> None:
+    for name, claims in load_claims().items():
+        if name not in table_names():
+            for claim in claims:
+                assert judged_figure(claim, None) is Verdict.MISSING
+            continue
+        table = load_table(name)
+        labels = {row.label for row in table.rows}
+        columns = {column.key for column in table.columns}
+        for claim in claims:
+            for row, *own in claim.rising or claim.same:
+                assert row in labels
+                assert set(own) <= columns
+
+
+def test_sums_of_the_cache_figures() -> None:
+    ids = np.array([5, 6, 5, 2_000, 6], dtype=np.uint16)
+    zero = np.zeros(4)
+    losses = {
+        "no cache": np.array([0.0, 1.0, 4.0, 3.0]),
+        "cache of 1000": zero,
+        "cache of 2000": zero,
+    }
+    own = sums(ids, losses)["no cache"]
+    assert own["all tokens"] == 2.0
+    assert own["gaps below 100"] == 1.0
+    assert own["first occurrences"] == 1.0
+    assert own["words of rank above 1000"] == 1.0
+    assert claimed(own, "rare words' part above a half") == 0.0
+    claim = Claim(text="", positive=("gaps below 100", "no cache"))
+    assert judged_figure(claim, {"no cache": own}) is Verdict.HOLDS

@@ -1,0 +1,129 @@
+"""Work that is cancelled, disks that are full, sessions that come back twice: nothing is lost."""
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from micronet_lm.runtime.places import packed_file
+from micronet_lm.serve.sessions import Sessions
+from micronet_lm.serve.settings import Limits, Settings
+from micronet_lm.serve.shelf import Shelf
+from micronet_lm.serve.workers import Workers
+
+PATIENCE = 60
+
+
+def test_work_on_a_session_ends_before_whoever_waits_is_cancelled() -> None:
+    """At the end of the time for a shutdown requests are cancelled, and sessions saved after."""
+    begun, go_on, done = threading.Event(), threading.Event(), []
+
+    async def scene() -> None:
+        workers = Workers(1, 4, PATIENCE)
+
+        def work(_: object) -> None:
+            begun.set()
+            assert go_on.wait(PATIENCE)
+            done.append("work")
+
+        asked = asyncio.create_task(workers.run(work, whole=True))
+        assert await asyncio.to_thread(begun.wait, PATIENCE)
+        asked.cancel()
+        asyncio.get_running_loop().call_later(0.05, go_on.set)
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(asked, PATIENCE)
+        done.append("cancelled")
+        workers.close()
+
+    asyncio.run(scene())
+    assert done == ["work", "cancelled"]
+
+
+class Scene:
+    """Sessions of the shipped model, kept in a folder."""
+
+    def __init__(self, folder: Path, **limits: int) -> None:
+        settings = Settings(sessions=folder / "sessions", limits=Limits(**limits))
+        self.workers = Workers(2, 16, PATIENCE)
+        self.shelf = Shelf({"demo": packed_file("demo")})
+        self.sessions = Sessions(self.shelf, self.workers, settings)
+
+    async def begin(self, text: str) -> str:
+        opened = self.shelf.get()
+        state = opened.lm.start()
+        state.feed(text)
+        return (await self.sessions.add(opened, state)).name
+
+
+@pytest.fixture
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Texts of sessions, by name, that cannot be written."""
+    refused: list[str] = []
+    from micronet_lm.serve.session_files import SessionFiles
+
+    write = SessionFiles.write
+
+    def failing(files: SessionFiles, name: str, about: Any, state: bytes) -> None:
+        if name in refused:
+            raise OSError(28, "No space left on device")
+        write(files, name, about, state)
+
+    monkeypatch.setattr(SessionFiles, "write", failing)
+    return refused
+
+
+def test_a_session_that_cannot_be_written_does_not_cost_the_others(
+    tmp_path: Path, full_disk: list[str]
+) -> None:
+    async def scene() -> None:
+        own = Scene(tmp_path)
+        names = [await own.begin(f"Return a {word}") for word in ("list", "new", "path")]
+        full_disk.append(names[0])
+        problems = await asyncio.wait_for(own.sessions.close(), PATIENCE)
+        assert len(problems) == 1
+        assert "No space left" in problems[0]
+        assert own.sessions.files is not None
+        assert [name in own.sessions.files for name in names] == [False, True, True]
+        own.workers.close()
+
+    asyncio.run(scene())
+
+
+def test_a_full_disk_does_not_refuse_a_new_session(tmp_path: Path, full_disk: list[str]) -> None:
+    """The one that should make room stays in memory."""
+
+    async def scene() -> None:
+        own = Scene(tmp_path, live=1)
+        first = await own.begin("Return a list")
+        full_disk.append(first)
+        second = await own.begin("Return a new")
+        for name in (first, second):
+            async with own.sessions.using(name) as held:
+                assert held.state.tokens == 3
+        own.workers.close()
+
+    asyncio.run(scene())
+
+
+def test_requests_that_bring_a_session_back_at_once_share_it(tmp_path: Path) -> None:
+    async def scene() -> None:
+        own = Scene(tmp_path, live=1)
+        first = await own.begin("Return a")
+        await own.begin("Raise a")  # the first goes to disk
+        assert own.sessions.live == 1
+
+        async def feed(text: str) -> None:
+            async with own.sessions.using(first) as held:
+                await own.workers.run(lambda _: held.state.feed(text), whole=True)
+                held.changed = True
+
+        texts = [" new", " list", " of", " the", " items"]
+        await asyncio.wait_for(asyncio.gather(*map(feed, texts)), PATIENCE)
+        async with own.sessions.using(first) as held:
+            assert held.state.tokens == 2 + len(texts)
+        await own.sessions.delete(first)
+        own.workers.close()
+
+    asyncio.run(scene())
