@@ -91,7 +91,11 @@ std::vector<Word> Screen::completions(Session& session, const Text32& before, co
         return session.complete(text, count);
       });
   }
-  return best(session, before, k, asks, [&](const Text32& word) { return in_case_of(prefix, word); });
+  return best(session, before, k, asks, [&](const Text32& word) {
+    // A token of the mark and a word is found by the mark alone, but does not look like it.
+    const auto begins = [&](const Text32& start) { return word.compare(0, start.size(), start) == 0; };
+    return std::any_of(starts.begin(), starts.end(), begins) ? in_case_of(prefix, word) : Text32();
+  });
 }
 
 std::vector<Word> Screen::best(Session& session, const Text32& before, int64_t k, const std::vector<Ask>& asks,

@@ -200,6 +200,14 @@ def test_completions_are_pythons(lm: mn.LM, start: str, prefix: str, k: int) -> 
     same_words(text.top_k(k), state.top_k(k))
 
 
+def test_the_mark_completes_no_other_word(lm: mn.LM) -> None:
+    state, text = lm.after("f("), lm.engine._engine.text()  # type: ignore[attr-defined]
+    text.feed("f(")
+    text.settle()
+    for found in (state.complete("￭", 2), text.complete("￭", 2)):
+        assert all(word.startswith("￭") for word, _ in found)
+
+
 @pytest.mark.parametrize("temperature", [0, 0.5, 1.0])
 @pytest.mark.parametrize("seed", [0, 1, 12345, 2**40 + 7, 2**63 + 1])
 def test_the_same_seed_writes_the_same_words(lm: mn.LM, seed: int, temperature: float) -> None:

@@ -14,17 +14,16 @@ def row(stage: str, seconds: float, *, runs: bool = True) -> dict[str, object]:
     return {"stage": stage, "state": "to do", "runs": runs, "seconds": seconds, **empty}
 
 
-def said(*rows: dict[str, object]) -> list[str]:
-    _, *lines = plan_shown("out", list(rows))
+def said(*rows: dict[str, object], threads: int = 2) -> list[str]:
+    _, *lines = plan_shown("out", list(rows), threads)
     return [str(line) for line in lines]
 
 
 def test_threads_are_named() -> None:
-    import torch
-
-    (line,) = said(row("teacher", 60.0))
-    count = torch.get_num_threads()
-    assert f"with {count} thread{'' if count == 1 else 's'} (OMP_NUM_THREADS)" in line
+    (one,) = said(row("teacher", 60.0), threads=1)
+    (two,) = said(row("teacher", 60.0), threads=2)
+    assert "with 1 thread (OMP_NUM_THREADS)" in one
+    assert "with 2 threads (OMP_NUM_THREADS)" in two
 
 
 def test_long_stages_are_sent_to_a_cluster() -> None:

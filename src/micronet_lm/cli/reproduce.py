@@ -104,6 +104,7 @@ def _train_and_show(arguments: Arguments) -> int:
     from micronet_lm.pipeline import Sources, State, Workspace
     from micronet_lm.pipeline.estimates import stage_costs
     from micronet_lm.pipeline.pool import run_side_by_side
+    from micronet_lm.pipeline.speed import measured_threads
     from micronet_lm.pipeline.stage import in_order
     from micronet_lm.report.reproduction import Reproduction
     from micronet_lm.report.tables import load_table
@@ -123,7 +124,9 @@ def _train_and_show(arguments: Arguments) -> int:
             targets = [stage for stage in targets if workspace.state(stage) is not State.GONE]
     if arguments.dry_run:
         plan = made.estimate(targets, tell)
-        shown = chain(plan_shown(str(out), plan), () if is_figure else _shown(made))
+        shown = chain(
+            plan_shown(str(out), plan, measured_threads()), () if is_figure else _shown(made)
+        )
         more = {"plan": plan} if plan else {}
         return print_report({**made.as_json(), **more}, shown, as_json=arguments.json)
     if arguments.only_records:

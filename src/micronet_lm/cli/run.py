@@ -113,6 +113,7 @@ def _run(arguments: Arguments) -> int:
     from micronet_lm.pipeline.estimates import estimate_recipe, stage_costs
     from micronet_lm.pipeline.pool import run_side_by_side
     from micronet_lm.pipeline.recipes import whole_recipe
+    from micronet_lm.pipeline.speed import measured_threads
     from micronet_lm.pipeline.stages import MODELS, chosen_targets
 
     pool = asked_pool(arguments)
@@ -144,7 +145,8 @@ def _run(arguments: Arguments) -> int:
         rows = estimate_recipe(workspace, recipes, sources, targets, tell)
         free = workspace.free_bytes()
         plan = {"out": str(root), "free": free, "stages": rows}
-        return print_report(plan, plan_shown(str(root), rows, free), as_json=arguments.json)
+        shown = plan_shown(str(root), rows, measured_threads(), free)
+        return print_report(plan, shown, as_json=arguments.json)
     try:
         if pool.executor == "slurm":
             costs = {}

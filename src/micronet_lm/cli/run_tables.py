@@ -18,9 +18,12 @@ LONG = 6 * 3600
 
 
 def plan_shown(
-    out: str, stages: Sequence[Mapping[str, Any]], free: int | None = None
+    out: str, stages: Sequence[Mapping[str, Any]], threads: int, free: int | None = None
 ) -> Iterator[RenderableType]:
-    """Yield a table with one line per stage and the sums of what is still to be done."""
+    """Yield a table with one line per stage and the sums of what is still to be done.
+
+    `threads` is what the estimates were measured with.
+    """
     columns = ("state", "parameters", "tokens", "memory", "disk", "time")
     table = make_table("stage", *columns, title=f"Plan of {out}", left=True)
     table.columns[1].justify, table.columns[1].no_wrap = "left", False
@@ -35,9 +38,10 @@ def plan_shown(
     table.add_row("still to do", f"{len(todo)} of {len(stages)}", *all_cells, style="bold")
     yield table
     room = f"; {size(free)} are free on the disk" if free else ""
+    measured = "1 thread" if threads == 1 else f"{threads} threads"
     yield (
         "Time and memory are estimated from a short measurement on this machine with "
-        f"{_threads()} (OMP_NUM_THREADS){room}."
+        f"{measured} (OMP_NUM_THREADS){room}."
     )
     if long := [row["stage"] for row in todo if (row["seconds"] or 0) > LONG]:
         yield (
@@ -45,13 +49,6 @@ def plan_shown(
             "stage a job of a cluster; a training may also run on several nodes under torchrun and "
             "be handed over with --take STAGE=RUN (docs/cluster.md)."
         )
-
-
-def _threads() -> str:
-    import torch  # it has measured
-
-    count = torch.get_num_threads()
-    return "1 thread" if count == 1 else f"{count} threads"
 
 
 def pipeline_shown(root: Path, stages: Mapping[str, Mapping[str, Any]]) -> Iterator[RenderableType]:

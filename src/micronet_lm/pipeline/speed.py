@@ -41,13 +41,18 @@ class Speed:
     """Memory of training in bytes."""
 
 
+def measured_threads() -> int:
+    """Return the number of threads that speed is measured with."""
+    return torch.get_num_threads()
+
+
 def speed_of(recipe: Recipe) -> Speed:
     """Measure a few steps of training and reading, unless a measurement is kept."""
     tree = recipe.model_dump(mode="json", exclude={"corpus", "prune", "search", "quantize"})
     asked = {
         "sections": {k: v for k, v in tree.items() if k != "train"},
         "train": {key: tree["train"][key] for key in DECIDING},
-        "machine": [processor_identity(), torch.get_num_threads(), torch.__version__],
+        "machine": [processor_identity(), measured_threads(), torch.__version__],
     }
     key = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
     file = cache_folder() / f"speed-{key}.json"
@@ -64,7 +69,7 @@ def speed_of(recipe: Recipe) -> Speed:
 
 def _measure(tree: dict[str, Any]) -> dict[str, Any]:
     words = [sys.executable, "-m", "micronet_lm.pipeline.speedometer"]
-    environment = {**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())}
+    environment = {**os.environ, "OMP_NUM_THREADS": str(measured_threads())}
     done = subprocess.run(  # noqa: S603
         words,
         input=json.dumps(tree),

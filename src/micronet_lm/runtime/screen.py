@@ -69,7 +69,12 @@ class Screen:
         asks = [beginning(start) for start in starts]
         if self._marks and prefix:
             asks += [beginning(FLIP + start) for start in starts]
-        return self._best(session, before, k, asks, lambda word: _in_case_of(prefix, word))
+
+        def shown(word: str) -> str:
+            # A token of the mark and a word is found by the mark alone, but does not look like it.
+            return _in_case_of(prefix, word) if word.startswith(tuple(starts)) else ""
+
+        return self._best(session, before, k, asks, shown)
 
     def _best(
         self, session: Session, before: str, k: int, asks: list[Ask], shown: Callable[[str], str]
