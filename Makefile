@@ -5,7 +5,7 @@ VENV   ?= $(if $(filter test-base,$(MAKECMDGOALS)),.venv-base,.venv)
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo demo-model test test-base check format docs wheel native-test native-test-emulated native-test-threads native-test-32 native-test-arm web install fuzz benchmark clean
+.PHONY: help demo demo-model test test-base check format docs wheel native-test native-test-emulated native-test-threads native-test-32 native-test-arm test-arm web install fuzz benchmark clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /	/' | expand -t 14
@@ -144,6 +144,13 @@ native-compare-arm:
 		echo "NEON is not compared with AVX2: this processor lacks it"; \
 	fi
 
+# Not part of any gate: Python under an emulator takes an hour and more.
+ARM_TESTS ?= tests/parity tests/runtime
+test-arm: $(BASE)  ## the runtime's Python tests for 64-bit ARM: Debian's Python under qemu (native/tools/arm_python.sh)
+	$(PIP) nanobind
+	native/tools/arm_python.sh build/arm-python $(BIN)/python
+	build/arm-python/python -m pytest -q -p no:xdist -p no:cacheprovider $(ARM_TESTS)
+
 web:  ## the engine for browsers and Node: web/dist/micronet.wasm (Debian's clang 14; web/build.sh names the packages)
 	web/build.sh
 
@@ -159,10 +166,10 @@ native-test-threads:  ## the engine's threads under ThreadSanitizer
 	cmake --build build/native-threads --parallel 2 --target native_tests
 	build/native-threads/native_tests thread
 
-# What a fuzzer learned is kept in FUZZ_CORPUS with the counts of all runs, so that the next run goes on from there.
+# What a fuzzer learned is kept in FUZZ_CORPUS with the counts of all runs, so that the next run continues from there.
 FUZZ_SECONDS ?= 600
 FUZZ_CORPUS  ?= build/fuzz-corpus
-FUZZ_TARGETS ?= json,metadata,tokenizers,text,restore,open
+FUZZ_TARGETS ?= utf8,json,metadata,codes,tokenizers,text,restore,open
 CLANG        ?= $(firstword $(foreach name,clang++-14 clang++-15 clang++-16 clang++,$(shell command -v $(name))))
 CAMPAIGN     := $(BIN)/python tests/fuzzing/campaign.py --seconds $(FUZZ_SECONDS) --corpus $(FUZZ_CORPUS)
 fuzz:  ## fuzz the readers for FUZZ_SECONDS each: native with libFuzzer (clang), Python's with Atheris if it is there

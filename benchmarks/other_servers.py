@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 OTHERS = {
@@ -77,13 +78,19 @@ async def suggestions(
     return seconds, errors, time.perf_counter() - began
 
 
+def processor_seconds(pid: int) -> float:
+    """Return the processor time of a process, which does not count what others use."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Other:
     """One of the small servers, while it runs."""
 
     def __init__(self, name: str) -> None:
         port = 18_000 + (os.getpid() * 7 + len(name)) % 4_000
         self.url = f"http://127.0.0.1:{port}"
-        self._process = subprocess.Popen([sys.executable, "-c", OTHERS[name], str(port)])
+        self.process = subprocess.Popen([sys.executable, "-c", OTHERS[name], str(port)])
 
     async def __aenter__(self) -> "Other":
         """Wait until it listens."""
@@ -99,5 +106,5 @@ class Other:
 
     async def __aexit__(self, *_: object) -> None:
         """End it."""
-        self._process.kill()
-        self._process.wait()
+        self.process.kill()
+        self.process.wait()

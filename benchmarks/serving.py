@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 import micronet_lm as mn
-from other_servers import OTHERS, Other, suggestions
+from other_servers import OTHERS, Other, processor_seconds, suggestions
 
 TEXTS = [
     f"{begin} {middle} {end}"
@@ -218,12 +218,13 @@ class Server:
         self._log.close()
 
 
-async def suggesting(url: str, clients: int, requests: int) -> dict[str, Any]:
+async def suggesting(url: str, pid: int, clients: int, requests: int) -> dict[str, Any]:
     """Ask one server for suggestions only, the question that all servers here answer."""
-    tally = Tally()
+    tally, used = Tally(), processor_seconds(pid)
     found = await suggestions(lambda place: Client(place).ask, url, clients, TEXTS, requests)
     tally.seconds, tally.errors, tally.elapsed = found
-    return tally.as_json()
+    spent = 1000 * (processor_seconds(pid) - used) / requests
+    return {**tally.as_json(), "processor_ms": round(spent, 3)}
 
 
 async def killed(lm: mn.LM, sessions: int) -> dict[str, int]:
@@ -270,11 +271,13 @@ async def measured(arguments: argparse.Namespace) -> dict[str, Any]:
         print(*load.tally.errors[:3], sep="\n", file=sys.stderr)
         memory = [*load.memory, await resident(server.url)]
         few = min(arguments.requests, 10_000)
-        compared = {"suggestions": await suggesting(server.url, arguments.clients, few)}
+        clients, own = arguments.clients, server.process.pid
+        compared = {"suggestions": await suggesting(server.url, own, clients, few)}
         server.end()
     for name in OTHERS:
         async with Other(name) as other:
-            compared[name] = await suggesting(other.url, arguments.clients, few)
+            pid = other.process.pid
+            compared[name] = await suggesting(other.url, pid, clients, few)
     asked = [(path, body) for path, body, _ in questions(lm)]
     tally, began = Tally(), time.perf_counter()
     for _ in range(max(1, 2_000 // len(asked))):
@@ -311,6 +314,7 @@ def main() -> None:
         print(
             f"{name}: {own['requests']:,} requests, {own['errors']} errors, {own['wrong']} wrong, "
             f"{own['requests_per_second']:,.0f} per second; {times}"
+            + (f"; processor {own['processor_ms']} ms each" if "processor_ms" in own else "")
         )
     print(f"memory of the server in MB, tenth by tenth: {report['memory_mb']}")
     print(f"killed with SIGKILL under load: {report['killed']}")

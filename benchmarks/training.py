@@ -27,7 +27,7 @@ from torch import Tensor
 
 from micronet_lm.config import CacheConfig, HebbianConfig, ModelConfig, Recipe, load_recipe
 from micronet_lm.model import LanguageModel, Memory
-from micronet_lm.model.windowed_attention import BLOCK
+from micronet_lm.model.sizes import CPU
 from micronet_lm.training import Batch, next_word_loss
 from micronet_lm.training.hebbian import Hebbian
 from micronet_lm.training.loop import make_deterministic
@@ -178,14 +178,15 @@ def needed_products(config: ModelConfig, batch: Batch) -> Iterator[Product]:
     yield from linear("attention output", tokens, heads * value, config.width, layers)
     yield from linear("ffn inner", tokens, config.width, config.ffn_width, layers)
     yield from linear("ffn outer", tokens, config.ffn_width, config.width, layers)
-    groups = sequences * heads * -(-time // BLOCK)
-    span = BLOCK + config.context - 1
-    yield Product("scores", groups, BLOCK, key, span, layers)
-    yield Product("scores, gradient of queries", groups, BLOCK, span, key, layers)
-    yield Product("scores, gradient of keys", groups, span, BLOCK, key, layers)
-    yield Product("mixing", groups, BLOCK, span, value, layers)
-    yield Product("mixing, gradient of values", groups, span, BLOCK, value, layers)
-    yield Product("mixing, gradient of weights", groups, BLOCK, value, span, layers)
+    block = CPU.attention_queries
+    groups = sequences * heads * -(-time // block)
+    span = block + config.context - 1
+    yield Product("scores", groups, block, key, span, layers)
+    yield Product("scores, gradient of queries", groups, block, span, key, layers)
+    yield Product("scores, gradient of keys", groups, span, block, key, layers)
+    yield Product("mixing", groups, block, span, value, layers)
+    yield Product("mixing, gradient of values", groups, span, block, value, layers)
+    yield Product("mixing, gradient of weights", groups, block, value, span, layers)
     yield from linear("positions", tokens * heads, key, config.context, layers)
     yield from linear("first bin", tokens, config.width, config.bounds[1] + len(config.cutoffs), 1)
     for number, (low, high) in enumerate(pairwise(config.bounds)):

@@ -117,6 +117,18 @@ def test_architecture_is_short_and_its_table_of_changes_names_what_is_there() ->
     assert [name for name in named if not any(any(home.glob(name)) for home in homes)] == []
 
 
+def test_what_a_change_touches_is_there() -> None:
+    page = (ROOT / "docs" / "changing.md").read_text(encoding="utf-8")
+    named = re.findall(
+        r"`([a-z_0-9./*-]+/(?:[a-z_0-9*-]+\.[a-z]+)?|[a-z_0-9]+\.(?:py|cpp|hpp|js))`", page
+    )
+    homes = (ROOT, ROOT / "src" / "micronet_lm")
+    assert len(named) > 50
+    for name in named:
+        pattern = name if "/" in name else f"**/{name}"
+        assert any(any(home.glob(pattern)) for home in homes), name
+
+
 def test_every_room_is_in_the_drawing() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     drawn = set(re.findall(r"[a-z]+", page.split("```\n┌")[1].split("```")[0]))

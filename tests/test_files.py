@@ -10,8 +10,10 @@ import pytest
 from micronet_lm.artifact import open_packed
 from micronet_lm.cli.main import main
 from micronet_lm.config import load_recipe
-from micronet_lm.errors import ArtifactError, ConfigError
-from micronet_lm.files import locked, open_own, open_regular, read_small
+from micronet_lm.corpus import Corpus
+from micronet_lm.errors import ArtifactError, ConfigError, CorpusError, RunError
+from micronet_lm.files import locked, open_own, open_regular, read_json, read_small
+from micronet_lm.runs import run_corpus
 
 
 def test_a_lock_does_not_truncate_the_target_of_a_link(tmp_path: Path) -> None:
@@ -75,6 +77,36 @@ def test_a_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "run" / ".lock")
     with pytest.raises(OSError, match="not a regular file"), locked(tmp_path / "run"):
         pass
+
+
+@pytest.mark.usefixtures("alarm")
+@pytest.mark.parametrize("name", ["manifest.json", "corpus.json", "corpus-1.json"])
+def test_a_pipe_in_place_of_a_record_is_refused_without_waiting(tmp_path: Path, name: str) -> None:
+    """Reading the manifest of a folder from elsewhere waited for ever."""
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(OSError, match="not a regular file"):
+        read_json(tmp_path / name)
+    if name == "manifest.json":
+        assert main(["verify", str(tmp_path)]) != 0
+        with pytest.raises(OSError, match="not a regular file"):
+            Corpus.open(tmp_path)
+    if name == "corpus.json":
+        with pytest.raises(RunError, match="not a regular file"):
+            run_corpus(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "\xff", ""])
+def test_a_record_that_is_not_json_is_refused(
+    tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "manifest.json"
+    file.write_text(text, encoding="latin-1")
+    with pytest.raises(ValueError, match=r"\w"):
+        read_json(file)
+    assert main(["verify", str(tmp_path)]) != 0
+    assert "unexpected" not in capsys.readouterr().err
+    with pytest.raises(CorpusError, match="damaged"):
+        Corpus.open(tmp_path)
 
 
 def test_a_device_without_end_is_refused() -> None:

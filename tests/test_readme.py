@@ -9,6 +9,7 @@ import re
 import shlex
 import subprocess
 import sysconfig
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,15 @@ def test_the_first_commands_are_in_the_makefile() -> None:
     assert [line.split("#")[0].strip() for line in first] == ["make demo", "make test"]
     targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), flags=re.MULTILINE)
     assert {"demo", "test", "docs"} <= set(targets)
+
+
+def test_what_is_to_be_installed_is_enough() -> None:
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    told = re.findall(r'install -c constraints.txt "\.\[([a-z,]+)\]"', README)
+    assert [set(extras.split(",")) for extras in told] == [{"train", "report", "serve"}]
+    assert set(told[0].split(",")) <= set(known["optional-dependencies"])
+    hour = (ROOT / "docs" / "first-hour.md").read_text("utf-8")
+    assert '".[train,report]"' in hour  # without matplotlib a run of your own text has no report
 
 
 def test_every_verb_is_in_the_tutorial(capsys: pytest.CaptureFixture[str]) -> None:

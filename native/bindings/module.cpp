@@ -130,6 +130,24 @@ class Session {
                           owned<Floats>(std::move(numbers), size_t(found)));
   }
 
+  nb::list next_words(std::string_view before, int32_t k) {
+    return words_alone([&](mn_words** w, mn_error* e) {
+      return mn_session_next_words(session_.get(), before.data(), before.size(), k, w, e);
+    });
+  }
+
+  nb::list completions(std::string_view before, std::string_view prefix, int32_t k) {
+    return words_alone([&](mn_words** w, mn_error* e) {
+      return mn_session_completions(session_.get(), before.data(), before.size(), prefix.data(), prefix.size(), k, w, e);
+    });
+  }
+
+  nb::list suggest(std::string_view before, std::string_view typed, bool spaced, int32_t k) {
+    return words_alone([&](mn_words** w, mn_error* e) {
+      return mn_session_suggest(session_.get(), before.data(), before.size(), typed.data(), typed.size(), spaced, k, w, e);
+    });
+  }
+
   int32_t sample(double u, double temperature, int32_t top_k, double top_p) {
     int32_t id = 0;
     ask_alone([&](mn_error* e) { return mn_session_sample(session_.get(), u, temperature, top_k, top_p, &id, e); });
@@ -224,6 +242,17 @@ class Session {
     });
   }
 
+  // The same for words with their numbers.
+  template <class Call>
+  nb::list words_alone(Call call) {
+    return binding::words_of(
+        [&](mn_words** words, mn_error* e) {
+          std::lock_guard<std::mutex> lock(mutex_);
+          return call(words, e);
+        },
+        binding::with_number);
+  }
+
   ModelPointer model_;  // outlives the session
   std::unique_ptr<mn_session, FreeSession> session_;
   std::mutex mutex_;
@@ -296,6 +325,8 @@ class Engine {
 
   binding::TextState* text() const { return new binding::TextState(model_); }  // Python owns it
   binding::TextState* restore_text(const nb::bytes& saved) const { return new binding::TextState(model_, saved); }
+  binding::Memory* memory(const std::string& path) const { return new binding::Memory(model_, path); }  // Python owns it
+  nb::object suggest(std::string_view text, int32_t k) const { return binding::suggest(model_, text, k); }
   nb::list score_text(const std::string& text) const { return binding::score_text(model_, text); }
 
   Floats score(const nb::object& given, int threads) const {
@@ -383,6 +414,11 @@ NB_MODULE(_native, module) {
       .def("top_k", &Session::top_k, "k"_a, "Return ids and log-probabilities of the k likeliest words.")
       .def("complete", &Session::complete, "prefix"_a, "k"_a,
            "Return the same as top_k, among the words that begin with `prefix`.")
+      .def("next_words", &Session::next_words, "before"_a, "k"_a,
+           "Return the k likeliest words for a screen after a token, with their probabilities.")
+      .def("completions", &Session::completions, "before"_a, "prefix"_a, "k"_a, "Return those that begin with `prefix`.")
+      .def("suggest", &Session::suggest, "before"_a, "typed"_a, "spaced"_a, "k"_a,
+           "Return words for someone who types: endings of what was typed, or next words.")
       .def("sample", &Session::sample, "u"_a, "temperature"_a = 1.0, "top_k"_a = 0, "top_p"_a = 1.0,
            "Choose the next word by a number `u` in [0, 1).")
       .def("add", &Session::add, "word"_a, "Return the id of a word; add it to the session if it has none.")
@@ -412,6 +448,9 @@ NB_MODULE(_native, module) {
       .def("restore", &Engine::restore, "saved"_a, "Restore a saved session.")
       .def("text", &Engine::text, "Start a text that is fed as text.")
       .def("restore_text", &Engine::restore_text, "saved"_a, "Restore a saved text.")
+      .def("memory", &Engine::memory, "path"_a, "Open a person's memory.")
+      .def("suggest", &Engine::suggest, "text"_a, "k"_a,
+           "Return words for someone who has typed a text, what they replace, and the number of tokens read.")
       .def("score_text", &Engine::score_text, "text"_a,
            "Return (token, piece, log-probability) of every token of a text.")
       .def("score", &Engine::score, "tokens"_a, "threads"_a = 1,

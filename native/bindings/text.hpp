@@ -3,10 +3,13 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "errors.hpp"
@@ -47,6 +50,47 @@ inline nb::object with_number(const mn_words* words, size_t i) {
 }
 
 inline nb::object text_alone(const mn_words* words, size_t i) { return text_at(mn_words_text, words, i); }
+
+struct ClosePersonal {
+  void operator()(mn_personal* personal) const { mn_personal_close(personal); }
+};
+
+// A person's memory, by the functions that other languages use.
+class Memory {
+ public:
+  Memory(ModelPointer model, const std::string& path) : model_(std::move(model)) {
+    mn_personal* personal = nullptr;
+    ask([&](mn_error* e) { return mn_personal_open(model_.get(), path.c_str(), &personal, e); });
+    personal_.reset(personal);
+  }
+  uint64_t learn(const std::string& text) {
+    uint64_t tokens = 0;
+    ask([&](mn_error* e) { return mn_personal_learn(personal_.get(), text.data(), text.size(), &tokens, e); });
+    return tokens;
+  }
+  nb::list words() const {
+    return words_of([&](mn_words** w, mn_error* e) { return mn_personal_words(personal_.get(), w, e); }, with_number);
+  }
+  void merge(const std::vector<std::string>& words, const std::vector<uint32_t>& counts) {
+    std::vector<const char*> texts;
+    for (const std::string& word : words) texts.push_back(word.c_str());
+    ask([&](mn_error* e) {
+      return mn_personal_merge(personal_.get(), texts.data(), nullptr, counts.data(), std::min(texts.size(), counts.size()), e);
+    });
+  }
+  bool forget(const std::string& word) {
+    int found = 0;
+    ask([&](mn_error* e) { return mn_personal_forget(personal_.get(), word.data(), word.size(), &found, e); });
+    return found != 0;
+  }
+  void clear() {
+    ask([&](mn_error* e) { return mn_personal_clear(personal_.get(), e); });
+  }
+
+ private:
+  ModelPointer model_;  // outlives the memory
+  std::unique_ptr<mn_personal, ClosePersonal> personal_;
+};
 
 // A text that is fed as text; for one thread.
 class TextState {
@@ -93,6 +137,15 @@ class TextState {
     nb::list words = words_of(call, with_number);
     return nb::make_tuple(words, replaces);
   }
+  void recall(const char* path) {
+    mn_personal* personal = nullptr;
+    ask([&](mn_error* e) { return mn_personal_open(model_.get(), path, &personal, e); });
+    const std::unique_ptr<mn_personal, ClosePersonal> owner(personal);
+    ask([&](mn_error* e) { return mn_text_recall(text_.get(), personal, e); });
+  }
+  void forget(const std::string& word) {
+    ask([&](mn_error* e) { return mn_text_forget(text_.get(), word.data(), word.size(), e); });
+  }
   void seed(uint64_t seed) {
     ask([&](mn_error* e) { return mn_text_seed(text_.get(), seed, e); });
   }
@@ -109,13 +162,32 @@ class TextState {
     return nb::bytes(bytes.data(), size);
   }
 
- private:
   struct Free {
     void operator()(mn_text* text) const { mn_text_free(text); }
   };
+
+ private:
   ModelPointer model_;  // outlives the text
   std::unique_ptr<mn_text, Free> text_;
 };
+
+// Suggestions for a text that is asked about once: the words, what they replace, and the tokens that were read.
+inline nb::object suggest(const ModelPointer& model, std::string_view text, int32_t k) {
+  std::string replaces;
+  uint64_t tokens = 0;
+  const auto call = [&](mn_words** words, mn_error* e) {
+    mn_text* begun = nullptr;
+    mn_status status = mn_text_start(model.get(), &begun, e);
+    const std::unique_ptr<mn_text, TextState::Free> owner(begun);
+    if (status == MN_OK) status = mn_text_feed(begun, text.data(), text.size(), e);
+    if (status == MN_OK) status = mn_text_tokens(begun, &tokens, e);
+    if (status == MN_OK) status = mn_text_suggest(begun, k, words, e);
+    if (status == MN_OK) replaces = mn_words_replaces(*words, nullptr);
+    return status;
+  };
+  nb::list words = words_of(call, with_number);
+  return nb::make_tuple(words, replaces, tokens);
+}
 
 inline nb::list score_text(const ModelPointer& model, const std::string& text) {
   return words_of(
@@ -155,6 +227,12 @@ inline void add_text(nb::module_& module) {
   module.def("tokens", &tokens, "tokenizer"_a, "text"_a, "after"_a, "The tokens of a text behind a character's number.");
   module.def("join", &join, "tokenizer"_a, "tokens"_a, "Tokens put together to text.");
   module.def("settled", &settled, "tokenizer"_a, "text"_a, "How many bytes have the same tokens whatever follows.");
+  nb::class_<Memory>(module, "Memory", "A person's memory; see runtime/personal.py.")
+      .def("learn", &Memory::learn, "text"_a, "Learn a text.")
+      .def("words", &Memory::words, "The words and their counts.")
+      .def("merge", &Memory::merge, "words"_a, "counts"_a, "Add words of another memory.")
+      .def("forget", &Memory::forget, "word"_a, "Forget a word.")
+      .def("clear", &Memory::clear, "Forget everything.");
   nb::class_<TextState>(module, "Text", "A text that is fed as text; see runtime/state.py.")
       .def_prop_ro("tokens", &TextState::tokens, "How many tokens were read.")
       .def("feed", &TextState::feed, "text"_a, "Read more text.")
@@ -162,6 +240,8 @@ inline void add_text(nb::module_& module) {
       .def("top_k", &TextState::top_k, "k"_a, "The k likeliest words.")
       .def("complete", &TextState::complete, "prefix"_a, "k"_a, "Those that begin with a prefix.")
       .def("suggest", &TextState::suggest, "k"_a, "Words for someone who types, and what of the text they replace.")
+      .def("recall", &TextState::recall, "path"_a, "Recall what a personal memory has now.")
+      .def("forget", &TextState::forget, "word"_a, "Forget a word that the text has learned.")
       .def("seed", &TextState::seed, "seed"_a, "Choose the random numbers of `write`.")
       .def("write", &TextState::write, "temperature"_a, "top_k"_a, "top_p"_a, "Choose and read a word.")
       .def("save", &TextState::save, "All of it as bytes.");

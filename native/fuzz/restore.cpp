@@ -1,6 +1,7 @@
 // What fuzzers call: restores a session from bytes, with a header and a hash that are right, and goes on with it.
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "bytes.hpp"
@@ -40,12 +41,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   mn_session *session = nullptr, *restored = nullptr;
   if (mn_session_start(model, &session, &error) != MN_OK) return 0;
   for (int i = 0; i < data[1] % 8; ++i) mn_session_feed(session, i, &error);
+  int32_t id = 0;
+  if (data[1] & 64)  // words that the vocabulary lacks are saved, too
+    for (const char* word : {"new", "newer"})
+      if (mn_session_add_word(session, word, std::strlen(word), &id, &error) == MN_OK) mn_session_feed(session, id, &error);
   size_t length = 0;
   mn_session_save(session, nullptr, &length, &error);
   std::vector<uint8_t> saved(length);
   mn_session_save(session, saved.data(), &length, &error);
-  // The input is laid over what was saved, behind the fingerprint; bit 3 decides whether the size is kept.
-  const size_t from = data[1] & 16 ? 16 : 24;
+  // The input is laid over what was saved, behind the fingerprint or at the end; bit 3 decides whether the size is kept.
+  size_t from = data[1] & 16 ? 16 : 24;
+  if (data[1] & 128 && saved.size() > from + size + 6) from = saved.size() - size - 6;
   if (data[1] & 8) saved.resize(from + size);
   for (size_t i = 2; i < size && from + i - 2 + 8 < saved.size(); ++i) saved[from + i - 2] ^= data[i];
   if (!(data[1] & 32) && saved.size() >= 8) {
@@ -56,6 +62,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     float numbers[9];
     mn_session_feed(restored, 1, &error);
     mn_session_log_distribution(restored, numbers, &error);
+    for (int32_t word = 9; word < 11; ++word) mn_session_word(restored, word, &length);
   }
   mn_session_free(restored);
   mn_session_free(session);

@@ -264,6 +264,16 @@ mn_status mn_text_complete(mn_text* text, const char* prefix, size_t size, int32
  * so; else next words, with a capital at the beginning of a sentence. mn_words_replaces says what a pick replaces. */
 mn_status mn_text_suggest(mn_text* text, int32_t k, mn_words** words, mn_error* error);
 
+/* The same three for a session, which reads ids: it must have read at least one. before: the last token of its text,
+ * nothing where what it read is not shown; typed: the beginning of a word that has no end yet and was not read, nothing
+ * between words; spaced: 1 if the text ends in white space. */
+mn_status mn_session_next_words(mn_session* session, const char* before, size_t before_size, int32_t k, mn_words** words,
+                                mn_error* error);
+mn_status mn_session_completions(mn_session* session, const char* before, size_t before_size, const char* prefix,
+                                 size_t prefix_size, int32_t k, mn_words** words, mn_error* error);
+mn_status mn_session_suggest(mn_session* session, const char* before, size_t before_size, const char* typed,
+                             size_t typed_size, int spaced, int32_t k, mn_words** words, mn_error* error);
+
 /* Choose the next word and read it: one entry, whose piece is what it adds to the text. A temperature of 0 takes
  * the likeliest; see mn_session_sample. The numbers behind it are those of NumPy's default_rng(seed). */
 mn_status mn_text_seed(mn_text* text, uint64_t seed, mn_error* error);
@@ -272,6 +282,39 @@ mn_status mn_text_write(mn_text* text, double temperature, int32_t top_k, double
 /* The whole text as bytes, which Python's State.restore reads too; see mn_session_save. */
 mn_status mn_text_save(const mn_text* text, void* bytes, size_t* size, mn_error* error);
 mn_status mn_text_restore(const mn_model* model, const void* bytes, size_t size, mn_text** text, mn_error* error);
+
+/* ---- a person's memory: words and states of their texts in a private file (docs/personal.md) ----
+ *
+ *     mn_personal* me = NULL;
+ *     mn_personal_open(model, "me.personal", &me, &error);
+ *     mn_personal_learn(me, "Ask Zorblax.\n", 13, NULL, &error);
+ *     mn_text_recall(text, me, &error);        // and again whenever the memory may have changed
+ *     mn_personal_forget(me, "Zorblax", 7, NULL, &error);
+ *     mn_personal_close(me);
+ *
+ * The file is the one that Python's lm.personal(path) and `micronet personal` use. It need not exist yet; its folder
+ * must. Each call reads the file as it is now; changes take the lock of its folder and write by rename, with mode 600.
+ * WebAssembly has no files, and none of these functions. */
+typedef struct mn_personal mn_personal;
+
+/* Open a memory; the model must outlive it. Fails for a file of another model, or that others could read. */
+mn_status mn_personal_open(const mn_model* model, const char* path, mn_personal** personal, mn_error* error);
+void mn_personal_close(mn_personal* personal);
+/* Learn a text, read after a line's end. tokens, if not NULL, gets the number of its tokens. */
+mn_status mn_personal_learn(mn_personal* personal, const char* utf8, size_t size, uint64_t* tokens, mn_error* error);
+/* The words outside the vocabulary with their counts as numbers, the most frequent first. */
+mn_status mn_personal_words(const mn_personal* personal, mn_words** words, mn_error* error);
+/* Add words that mn_personal_words gave, of a memory of any model. Words that are no single token outside of this
+ * vocabulary are left out. sizes may be NULL where all words end with 0. */
+mn_status mn_personal_merge(mn_personal* personal, const char* const* words, const size_t* sizes, const uint32_t* counts,
+                            size_t count, mn_error* error);
+/* Remove all that is remembered of a word, in small letters and capitals; found, if not NULL, gets 1 if there was
+ * anything. Texts that are open forget it by mn_text_forget, and recall again. */
+mn_status mn_personal_forget(mn_personal* personal, const char* word, size_t size, int* found, mn_error* error);
+mn_status mn_personal_clear(mn_personal* personal, mn_error* error);
+/* Let a text recall what the memory has now; NULL ends it. The text keeps no reference to the memory. */
+mn_status mn_text_recall(mn_text* text, const mn_personal* personal, mn_error* error);
+mn_status mn_text_forget(mn_text* text, const char* word, size_t size, mn_error* error);
 
 /* All tokens of a text, with the log-probability of each from those before it; NaN for the first. */
 mn_status mn_model_score_text(const mn_model* model, const char* utf8, size_t size, int threads, mn_words** words,

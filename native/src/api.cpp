@@ -159,7 +159,7 @@ mn_status mn_session_start(const mn_model* model, mn_session** session, mn_error
 mn_status mn_session_fork(const mn_session* session, mn_session** copy, mn_error* error) {
   return guarded(error, [&] {
     check(session && copy);
-    *copy = new mn_session{session->session};
+    *copy = new mn_session{session->session, session->learned};
   });
 }
 

@@ -8,6 +8,7 @@
 #include "micronet.h"
 #include "session.hpp"
 #include "status.hpp"
+#include "suggestions.hpp"
 
 struct mn_model {
   std::unique_ptr<micronet::FileMap> file;  // null for a file in memory
@@ -16,6 +17,7 @@ struct mn_model {
 
 struct mn_session {
   micronet::Session session;
+  micronet::Learned learned = {};  // its words, indexed for suggestions
 };
 
 namespace micronet {

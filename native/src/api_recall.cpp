@@ -55,6 +55,7 @@ mn_status mn_session_recall(mn_session* session, const mn_recollections* recolle
   return guarded(error, [&] {
     check(session);
     session->session.recall(recollections ? recollections->recollections : nullptr);
+    session->learned = {};
   });
 }
 
@@ -63,19 +64,8 @@ mn_status mn_session_remembered(const mn_session* session, size_t room, float* s
   return guarded(error, [&] {
     check(session && ((states && words) || !room) && count);
     const Session& own = session->session;
-    const Memory& memory = own.state().memory;
-    const int64_t width = own.model().config.width, last = own.tokens() - 1;
-    const int64_t held = memory.used() && last > 0 ? last - memory.first_for(last) : 0;
-    const int64_t taken = std::min(held, int64_t(std::min<size_t>(room, size_t(held))));
-    std::vector<int16_t> integers(static_cast<size_t>(width));
-    for (int64_t i = 0; i < taken; ++i) {
-      const int64_t j = last - taken + i;
-      float* to = states + i * width;
-      memory.get(j, to, integers.data());
-      if (own.model().integer_cache)
-        for (int64_t c = 0; c < width; ++c) to[c] = float(integers[size_t(c)]) * own.model().hidden.scale;
-      words[i] = memory.word(j);
-    }
+    const int64_t taken = std::min(own.remembered(), int64_t(std::min<size_t>(room, size_t(own.remembered()))));
+    for (int64_t i = 0; i < taken; ++i) words[i] = own.remembered(taken - i, states + i * own.model().config.width);
     *count = size_t(taken);
   });
 }
@@ -84,6 +74,7 @@ mn_status mn_session_forget_word(mn_session* session, const char* word, size_t s
   return guarded(error, [&] {
     check(session && word);
     session->session.drop_word({word, size});
+    session->learned = {};  // it may have the word
   });
 }
 

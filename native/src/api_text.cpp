@@ -1,30 +1,11 @@
 // The C API by text: no exception leaves it.
 #include <cmath>
 
-#include "api_guard.hpp"
-#include "text.hpp"
-
-struct mn_text {
-  micronet::Text text;
-};
-
-struct mn_words {
-  struct Entry {
-    std::string text, piece;
-    double number;
-  };
-  std::vector<Entry> entries;
-  std::string replaces;
-};
+#include "api_words.hpp"
 
 namespace {
 
 using namespace micronet;
-
-Text32 text_of(const char* utf8, size_t size) {
-  check(utf8 || !size);
-  return decode_utf8({utf8, size});
-}
 
 const Tokenizer& tokenizer_of(const char* name) {
   check(name);
@@ -42,6 +23,12 @@ mn_words* listed(const Tokens& tokens) {
 mn_words* listed(const std::vector<Word>& words) {
   auto list = std::make_unique<mn_words>();
   for (const Word& word : words) list->entries.push_back({encode_utf8(word.text), encode_utf8(word.text), word.probability});
+  return list.release();
+}
+
+mn_words* listed(const Suggestions& found) {
+  std::unique_ptr<mn_words> list(listed(found.words));
+  list->replaces = encode_utf8(found.replaces);
   return list.release();
 }
 
@@ -120,10 +107,38 @@ mn_status mn_text_complete(mn_text* text, const char* prefix, size_t size, int32
 mn_status mn_text_suggest(mn_text* text, int32_t k, mn_words** words, mn_error* error) {
   return guarded(error, [&] {
     check(text && words);
-    const Suggestions found = text->text.suggest(k);
-    std::unique_ptr<mn_words> list(listed(found.words));
-    list->replaces = encode_utf8(found.replaces);
-    *words = list.release();
+    *words = listed(text->text.suggest(k));
+  });
+}
+
+mn_status mn_session_next_words(mn_session* session, const char* before, size_t before_size, int32_t k,
+                                mn_words** words, mn_error* error) {
+  return guarded(error, [&] {
+    check(session && words);
+    const Screen screen(session->session.model());
+    *words = listed(screen.next_words(session->session, text_of(before, before_size), k));
+  });
+}
+
+mn_status mn_session_completions(mn_session* session, const char* before, size_t before_size, const char* prefix,
+                                 size_t prefix_size, int32_t k, mn_words** words, mn_error* error) {
+  return guarded(error, [&] {
+    check(session && words);
+    const Screen screen(session->session.model());
+    *words = listed(
+        screen.completions(session->session, text_of(before, before_size), text_of(prefix, prefix_size), k));
+  });
+}
+
+mn_status mn_session_suggest(mn_session* session, const char* before, size_t before_size, const char* typed,
+                             size_t typed_size, int spaced, int32_t k, mn_words** words, mn_error* error) {
+  return guarded(error, [&] {
+    check(session && words);
+    Session& own = session->session;
+    const Screen screen(own.model());
+    const Text32 last = text_of(before, before_size), part = text_of(typed, typed_size);
+    *words = listed(part.empty() ? suggest_next(screen, own, last, k, spaced != 0)
+                                 : suggest_completions(screen, own, last, part, k, session->learned));
   });
 }
 

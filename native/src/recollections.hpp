@@ -12,6 +12,7 @@
 
 #include "added_words.hpp"
 #include "model.hpp"
+#include "typos.hpp"
 #include "word_index.hpp"
 
 namespace micronet {
@@ -39,6 +40,7 @@ class Recollections {
   double state_share() const { return state_share_; }
   double word_share() const { return word_share_; }
   double counted() const { return counted_; }  // the sum of the words' counts
+  SharedBeginnings& beginnings() const { return *beginnings_; }  // of its words (suggestions.cpp)
 
  private:
   const Model* model_;
@@ -46,6 +48,7 @@ class Recollections {
   std::vector<int32_t> following_;
   std::vector<CountedWord> words_;
   double state_share_ = 0, word_share_ = 0, counted_ = 0;
+  std::unique_ptr<SharedBeginnings> beginnings_ = std::make_unique<SharedBeginnings>();
 };
 
 // Recollections with the ids of one session.

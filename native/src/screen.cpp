@@ -10,6 +10,7 @@ namespace micronet {
 namespace {
 
 constexpr double kVariants = 4;  // tokens that may look like one word, at most
+constexpr int64_t kAlike = 32;    // tokens that are asked for at least, of those that begin alike
 
 void add_once(std::vector<Text32>& texts, Text32 text) {
   if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(std::move(text));
@@ -102,27 +103,33 @@ std::vector<Word> Screen::best(Session& session, const Text32& before, int64_t k
                                const Show& shown) const {
   if (k < 1) fail(MN_ERROR_ARGUMENT, "k must be 1 or more, got %lld", static_cast<long long>(k));
   const int64_t size = model_->vocabulary.size();
-  int64_t count = std::min(2 * k + 6, size);
+  // Of words that begin alike many are nearly as likely, and a few more of them cost nothing.
+  int64_t count = std::min(std::max(2 * k + 6, asks.size() > 1 ? kAlike : 0), size);
   for (;;) {
-    std::vector<std::pair<int32_t, double>> chances;
+    std::vector<Chance> chances;
+    std::vector<Candidate> order;  // by probability, with places in `chances` instead of ids
     double floor = 0;  // no token that was not given is likelier
     for (const Ask& ask : asks) {
       const std::vector<Candidate> given = ask(count);
       for (const Candidate& candidate : given) {
-        const auto same = [&](const auto& chance) { return chance.first == candidate.id; };
-        if (asks.size() == 1 || std::none_of(chances.begin(), chances.end(), same))
-          chances.push_back({candidate.id, std::exp(double(candidate.log_probability))});
+        order.push_back({candidate.log_probability, int32_t(chances.size())});
+        chances.push_back({candidate.id, std::exp(double(candidate.log_probability))});
       }
       if (int64_t(given.size()) == count && count < size)
         floor = std::max(floor, std::exp(double(given.back().log_probability)));
     }
-    std::vector<Word> words;
-    for (const auto& entry : chances) {
-      const Text32 token = token_of(session, entry.first), look = looks(token), word = shown(look);
+    std::make_heap(order.begin(), order.end());
+    std::sort_heap(order.begin(), order.end());
+    std::vector<Word> words;  // the likeliest first
+    for (const Candidate& next : order) {
+      const Chance& entry = chances[size_t(next.id)];
+      // No word of this token and of later ones is better than the k-th.
+      if (int64_t(words.size()) >= k && kVariants * entry.probability < words[size_t(k - 1)].probability) break;
+      const Text32 token = token_of(session, entry.id), look = looks(token), word = shown(look);
       const auto same = [&](const Word& other) { return other.text == word; };
       if (word.empty() || std::any_of(words.begin(), words.end(), same) || !fits(before, token)) continue;
       words.push_back({word, chance(session, before, word, chances, shown)});
-      // Tokens come nearly in order, so that few words are passed.
+      // Tokens come in order, so that few words are passed.
       for (size_t i = words.size() - 1; i && words[i].probability > words[i - 1].probability; --i)
         std::swap(words[i], words[i - 1]);
     }
@@ -133,7 +140,7 @@ std::vector<Word> Screen::best(Session& session, const Text32& before, int64_t k
 }
 
 double Screen::chance(Session& session, const Text32& before, const Text32& word,
-                      const std::vector<std::pair<int32_t, double>>& chances, const Show& shown) const {
+                      const std::vector<Chance>& chances, const Show& shown) const {
   std::vector<Text32> variants;
   for (const Text32& text : {word, to_lower(word)})
     for (bool flip : {false, true})
@@ -143,8 +150,8 @@ double Screen::chance(Session& session, const Text32& before, const Text32& word
   for (const Text32& token : variants) {
     const int32_t id = session.added().find(encode_utf8(token));
     if (id < 0 || shown(looks(token)) != word || !fits(before, token)) continue;
-    const auto known = std::find_if(chances.begin(), chances.end(), [&](const auto& entry) { return entry.first == id; });
-    total += known == chances.end() ? std::exp(double(session.log_probability(id))) : known->second;
+    const auto known = std::find_if(chances.begin(), chances.end(), [&](const Chance& entry) { return entry.id == id; });
+    total += known == chances.end() ? std::exp(double(session.log_probability(id))) : known->probability;
   }
   return total;
 }

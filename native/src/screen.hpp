@@ -43,12 +43,16 @@ class Screen {
 
  private:
   using Ask = std::function<std::vector<Candidate>(int64_t count)>;
+  struct Chance {
+    int32_t id;
+    double probability;
+  };
   using Show = std::function<Text32(const Text32& word)>;
   std::vector<Word> best(Session& session, const Text32& before, int64_t k, const std::vector<Ask>& asks,
                          const Show& shown) const;
   // The probability of all tokens that look like a word.
   double chance(Session& session, const Text32& before, const Text32& word,
-                const std::vector<std::pair<int32_t, double>>& chances, const Show& shown) const;
+                const std::vector<Chance>& chances, const Show& shown) const;
 
   const Model* model_;
   const Tokenizer* tokenizer_;

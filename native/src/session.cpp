@@ -89,6 +89,20 @@ void Session::drop_word(std::string_view word) {
   forget();
 }
 
+int64_t Session::remembered() const {
+  const int64_t last = state_.tokens - 1;
+  return state_.memory.used() && last > 0 ? last - state_.memory.first_for(last) : 0;
+}
+
+int32_t Session::remembered(int64_t back, float* state) const {
+  const int64_t j = state_.tokens - 1 - back;
+  std::vector<int16_t> integers(size_t(model_->config.width));
+  state_.memory.get(j, state, integers.data());
+  if (model_->integer_cache)
+    for (size_t c = 0; c < integers.size(); ++c) state[c] = float(integers[c]) * model_->hidden.scale;
+  return state_.memory.word(j);
+}
+
 // Compute the logits of a bin's words; return log Σ exp, for the first bin including its entries for the others.
 float Session::compute_bin(int64_t number, float* logits, float* block_most) {
   const Kernels& k = model_->kernels;

@@ -47,6 +47,7 @@ class Session {
   // Mix recollections of earlier texts into all predictions, with their words added to the session's; null ends it.
   void recall(std::shared_ptr<const Recollections> recollections);
   bool recalls() const { return recalled_ != nullptr; }
+  const Recollections* recollections() const { return recalled_ ? &recalled_->recollections() : nullptr; }
   // Take a word out of the cache: what it voted for becomes <unk>, and an added word loses its name.
   void drop_word(std::string_view word);
 
@@ -56,6 +57,10 @@ class Session {
   std::vector<Candidate> top_k(int64_t k);
   std::vector<Candidate> complete(std::string_view prefix, int64_t k);
   int32_t sample(double u, double temperature, int64_t top_k, double top_p);
+
+  // How many states the cache has, and one of them, counted from the newest (1): the word that followed it.
+  int64_t remembered() const;
+  int32_t remembered(int64_t back, float* state) const;  // (width)
 
   // For saving and restoring: the text's state and the last hidden state.
   const State& state() const { return state_; }

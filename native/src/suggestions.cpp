@@ -32,16 +32,43 @@ void sort_down(Items& items, Key key) {  // equal ones stay in order
     for (size_t j = i; j && key(items[j]) > key(items[j - 1]); --j) std::swap(items[j], items[j - 1]);
 }
 
+#if !defined(__wasm__)
+// Writes a word of ASCII letters alone in small letters; false for another.
+bool lower_ascii(std::string_view word, std::string& out) {
+  out.assign(word.data(), word.size());
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = char(c + ('a' - 'A'));
+    else if (c < 'a' || c > 'z') return false;
+  }
+  return !out.empty();
+}
+#endif
+
+// A learned token without its mark.
+std::string small_letters(std::string_view token) { return encode_utf8(to_lower(unmark(decode_utf8(token)).text)); }
+
 const Beginnings& known_beginnings(const Screen& screen) {
   const Model& model = screen.model();
   SharedBeginnings& shared = *model.beginnings;
   shared.made([&] {
     std::vector<std::string> words;
+#if !defined(__wasm__)
+    const std::string mark = encode_utf8(Text32(1, kFlip));
+    std::string small;
+#endif
     for (int32_t id = 0; id < model.vocabulary.size(); ++id) {
+#if !defined(__wasm__)  // there code is dearer than time
+      std::string_view token = model.vocabulary.word(id);
+      if (screen.tokenizer().marks() && token.substr(0, mark.size()) == mark) token.remove_prefix(mark.size());
+      if (lower_ascii(token, small)) {  // nearly all words are
+        words.push_back(small);
+        continue;
+      }
+#endif
       const Text32 word = screen.looks(decode_utf8(model.vocabulary.word(id)));
       if (is_alpha(word)) words.push_back(encode_utf8(to_lower(word)));
     }
-    shared.index = Beginnings(std::move(words));
+    shared.index = Beginnings(words);
   });
   return shared.index;
 }
@@ -94,14 +121,34 @@ std::vector<Ranked> nearly(const Screen& screen, Session& session, const Text32&
 
 const Beginnings& Learned::beginnings(const Session& session) {
   const AddedWords& added = session.added();
+  const int32_t first = session.model().vocabulary.size();
+  if (kRecollects && !count_ && session.recollections()) {
+    // Recalled words are indexed once for all sessions; they are the first ones where nothing was read before.
+    const std::vector<CountedWord>& words = session.recollections()->words();
+    const auto many = int32_t(words.size());
+    if (many && added.size() >= many && added.word(first + many - 1) == words.back().text) {
+      SharedBeginnings& shared = session.recollections()->beginnings();
+      shared.made([&] {
+        std::vector<std::string> small;
+        for (const CountedWord& word : words) small.push_back(small_letters(word.text));
+        small.erase(std::remove(small.begin(), small.end(), std::string()), small.end());
+        shared.index = Beginnings(small);
+      });
+      index_ = shared.index;
+      count_ = many;
+    }
+  }
+#if defined(__wasm__)  // there code is dearer than time
   if (added.size() == count_) return index_;
   std::vector<std::string> words;
-  for (int32_t i = 0; i < added.size(); ++i) {
-    const Text32 word = unmark(decode_utf8(added.word(session.model().vocabulary.size() + i))).text;
-    if (!word.empty()) words.push_back(encode_utf8(to_lower(word)));
+  for (count_ = 0; count_ < added.size(); ++count_) words.push_back(small_letters(added.word(first + count_)));
+  index_ = Beginnings(words);
+#else
+  for (; count_ < added.size(); ++count_) {
+    const std::string word = small_letters(added.word(first + count_));
+    if (!word.empty()) index_.add(word);
   }
-  index_ = Beginnings(std::move(words));
-  count_ = added.size();
+#endif
   return index_;
 }
 

@@ -17,7 +17,7 @@ class Learned {
   const Beginnings& beginnings(const Session& session);
 
  private:
-  int32_t count_ = 0;
+  int32_t count_ = 0;  // words of the session that are indexed
   Beginnings index_;
 };
 

@@ -85,6 +85,18 @@ Suggestions Text::suggest(int64_t k) {
   return suggest_completions(screen_, *session, before, word, k, copy ? once : learned_);
 }
 
+void Text::recall(std::shared_ptr<const Recollections> recollections) {
+  session_.recall(std::move(recollections));
+  asked_.reset();
+  learned_ = {};
+}
+
+void Text::forget(const Tokens& forms) {
+  for (const Text32& token : forms) session_.drop_word(encode_utf8(token));
+  asked_.reset();
+  learned_ = {};
+}
+
 Text32 Text::write(double temperature, int64_t top_k, double top_p) {
   const bool spaced = reader_.ends_in_space();
   settle();

@@ -20,6 +20,7 @@ class Text {
   explicit Text(const Model& model);
   Text(const Text& other);
 
+  const Screen& screen() const { return screen_; }
   int64_t tokens() const;  // read so far
   void feed(View32 text);
   void settle();  // takes the last word for whole, as white space after it would
@@ -28,6 +29,10 @@ class Text {
   // For someone who types: after a word that has no end yet words that begin like it, or nearly so where few do; else
   // next words, with a capital at the beginning of a sentence.
   Suggestions suggest(int64_t k);
+  // Mixes recollections into all predictions; null ends it.
+  void recall(std::shared_ptr<const Recollections> recollections);
+  // Takes a word out of what this text has learned, in small letters and capitals.
+  void forget(const Tokens& forms);
   void seed(uint64_t seed) { random_ = Random(seed); }
   // Chooses a word and reads it; gives what it adds to the text. A temperature of 0 takes the likeliest.
   Text32 write(double temperature, int64_t top_k, double top_p);

@@ -30,6 +30,26 @@ void offer(std::vector<Candidate>& best, size_t k, Candidate candidate) {
   }
 }
 
+#if !defined(__wasm__)
+// Which words may have votes: a bit for each class of ids. Looking a word up takes longer than all else.
+class VotedWords {
+ public:
+  // asked: how many words will be asked for. For a few the bits do not pay: each of those may have votes.
+  VotedWords(const std::vector<int32_t>& words, int64_t asked) : all_(asked < kFew) {
+    if (all_) return;
+    bits_.resize(kBits / 64);
+    for (int32_t word : words) bits_[size_t(word) % kBits / 64] |= uint64_t(1) << (word % 64);
+  }
+  bool may_have(int32_t word) const { return all_ || bits_[size_t(word) % kBits / 64] >> (word % 64) & 1; }
+
+ private:
+  static constexpr int64_t kFew = 256;
+  static constexpr size_t kBits = 1 << 16;
+  bool all_;
+  std::vector<uint64_t> bits_;
+};
+#endif
+
 }  // namespace
 
 // Offer all words of a bin whose logits are kept, where a table of n-grams adds to every word.
@@ -162,16 +182,46 @@ std::vector<Candidate> Session::complete(std::string_view prefix, int64_t k) {
          static_cast<long long>(model_->config.vocabulary()), static_cast<long long>(k));
   need_votes();
   std::vector<Candidate> best;
+  const auto room = size_t(k);
   const auto range = model_->vocabulary.beginning_with(prefix);
+#if defined(__wasm__)  // there code is dearer than time
+  for (const int32_t* place = range.first; place != range.second; ++place) {
+    need_bin(model_->bin_of(*place));
+    offer(best, room, {value(*place), *place});
+  }
+#else
+  const VotedWords voted(next_.votes.words(), range.second - range.first);
+  std::vector<float> amounts(model_->bins.size());  // of the bins that words lie in
+  std::vector<char> computed(model_->bins.size());
+  // As in `scan`: the sum of two probabilities is at most twice the larger one, so most words need no logarithm.
+  float worst = std::numeric_limits<float>::quiet_NaN(), half = 0, half_share = 0;
   for (const int32_t* place = range.first; place != range.second; ++place) {
     const int32_t id = *place;
-    need_bin(model_->bin_of(id));
-    offer(best, size_t(k), {value(id), id});
+    const auto bin = size_t(model_->bin_of(id));
+    if (!computed[bin]) {
+      need_bin(int64_t(bin));
+      amounts[bin] = constant(int64_t(bin), next_.bin_log_sums[bin]);
+      computed[bin] = 1;
+    }
+    float x = next_.logits[id] - amounts[bin];
+    float share = voted.may_have(id) ? next_.votes.share(state_.memory, id) : 0.0f;
+    if (model_->ngrams.used()) share = model_->ngrams.probability(next_.context, id) + share;
+    if (best.size() == room) {
+      if (best.front().log_probability != worst) {
+        worst = best.front().log_probability;
+        half = worst - kLogTwo - kMargin;
+        half_share = std::exp(half);
+      }
+      if (x < half && share < half_share) continue;
+    }
+    if (share > 0) model_->kernels.add_votes(&x, &share, 1);
+    offer(best, room, {x, id});
   }
+#endif
   for (size_t i = 0; i < next_.votes.words().size(); ++i) {
     const int32_t id = next_.votes.words()[i];
     if (id < model_->config.vocabulary() || added_.word(id).compare(0, prefix.size(), prefix) != 0) continue;
-    offer(best, size_t(k), {std::log(next_.votes.shares()[i]), id});
+    offer(best, room, {std::log(next_.votes.shares()[i]), id});
   }
   std::sort_heap(best.begin(), best.end());
   return best;

@@ -10,7 +10,6 @@ namespace micronet {
 namespace {
 
 constexpr int kSteps = 4000;
-constexpr char kLast[] = "\xF4\x8F\xBF\xBF";  // no character sorts after it
 
 // Keys of the keyboard; each row is moved by half a key against the one above.
 bool touch(char32_t one, char32_t other) {
@@ -61,9 +60,10 @@ class Search {
       }
       const auto lead = uint8_t(rest[0]);
       const std::string_view bytes = rest.substr(0, lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4);
-      const char32_t other = decode_utf8(bytes)[0];
+      const char32_t other = bytes.size() == 1 ? lead : decode_utf8(bytes)[0];
+      size_t end = high;
+      for (size_t i = 0, from = place; i < bytes.size(); ++i) end = range(depth + i, uint8_t(bytes[i]), from, end).second;
       prefix_ += bytes;
-      const size_t end = std::max(range_end(place, high), place + 1);
       if (other != letter) {
         const int wrong = touch(other, letter) ? kSlip : kError;
         if (depth || wrong == kSlip) walk(place, end, at + 1, cost + wrong);
@@ -77,12 +77,20 @@ class Search {
   void follow(size_t low, size_t high, std::initializer_list<char32_t> letters, size_t at, int cost) {
     const size_t depth = prefix_.size();
     for (char32_t c : letters) append_utf8(prefix_, c);
-    const size_t begin = words_.first_from(prefix_, low, high);
-    walk(begin, range_end(begin, high), at, cost);
+    for (size_t i = depth; i < prefix_.size(); ++i) {
+      const auto next = range(i, uint8_t(prefix_[i]), low, high);
+      low = next.first;
+      high = next.second;
+    }
+    walk(low, high, at, cost);
     prefix_.resize(depth);
   }
 
-  size_t range_end(size_t begin, size_t high) const { return words_.first_from(prefix_ + kLast, begin, high); }
+  // Those of words low … high - 1, which are the same before byte `depth`, that have `byte` there.
+  std::pair<size_t, size_t> range(size_t depth, int byte, size_t low, size_t high) const {
+    const size_t begin = words_.first_with(depth, byte, low, high);
+    return {begin, words_.first_with(depth, byte + 1, begin, high)};
+  }
 
   void keep(int cost) {
     if (prefix_.empty()) return;
@@ -104,19 +112,46 @@ class Search {
 
 }  // namespace
 
-Beginnings::Beginnings(std::vector<std::string> words) {
-  sort_all(words.begin(), words.end(), std::less<>());
-  words.erase(std::unique(words.begin(), words.end()), words.end());
-  for (const std::string& word : words) {
-    text_ += word;
-    starts_.push_back(uint32_t(text_.size()));
+Beginnings::Beginnings(const std::vector<std::string>& words) {
+  std::vector<Headed> sorted;
+  for (const std::string& word : words) sorted.push_back({word, 0});
+  sort_texts(sorted);
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    if (i && sorted[i].text == sorted[i - 1].text) continue;
+    words_.push_back({uint32_t(text_.size()), uint32_t(sorted[i].text.size())});
+    text_ += sorted[i].text;
   }
 }
 
-size_t Beginnings::first_from(std::string_view text, size_t low, size_t high) const {
+void Beginnings::add(std::string_view added) {
+  size_t low = 0, high = size();
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
-    if (word(middle) < text) low = middle + 1;
+    if (word(middle) < added) low = middle + 1;
+    else high = middle;
+  }
+  if (low < size() && word(low) == added) return;
+  const Span span{uint32_t(text_.size()), uint32_t(added.size())};
+  text_ += added;
+  words_.insert(words_.begin() + std::ptrdiff_t(low), span);
+}
+
+size_t Beginnings::first_with(size_t depth, int byte, size_t low, size_t high) const {
+  const auto before = [&](size_t place) {
+    const Span span = words_[place];
+    return span.size <= depth || uint8_t(text_[span.start + depth]) < byte;
+  };
+#if !defined(__wasm__)
+  size_t step = 1;  // it is often near
+  while (step < high - low && before(low + step - 1)) {
+    low += step;
+    step *= 2;
+  }
+  high = std::min(high, low + step);
+#endif
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if (before(middle)) low = middle + 1;
     else high = middle;
   }
   return low;

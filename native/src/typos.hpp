@@ -25,22 +25,25 @@ struct Beginning {
 class Beginnings {
  public:
   Beginnings() = default;
-  explicit Beginnings(std::vector<std::string> words);  // in small letters, none of them empty
+  explicit Beginnings(const std::vector<std::string>& words);  // in small letters, none of them empty
+
+  void add(std::string_view word);  // in small letters, not empty; does nothing to one that is there
 
   // Beginnings of words that cost at most `limit`, in the order in which they are found; the search ends after a
   // number of steps.
   std::vector<Beginning> near(const Text32& typed, int limit) const;
 
-  size_t size() const { return starts_.size() - 1; }
-  std::string_view word(size_t place) const {
-    return {text_.data() + starts_[place], size_t(starts_[place + 1] - starts_[place])};
-  }
-  // The first word from `low` to `high` that does not come before a text.
-  size_t first_from(std::string_view text, size_t low, size_t high) const;
+  size_t size() const { return words_.size(); }
+  std::string_view word(size_t place) const { return {text_.data() + words_[place].start, words_[place].size}; }
+  // The first of words low … high - 1, which are the same before byte `depth`, that has `byte` there or more.
+  size_t first_with(size_t depth, int byte, size_t low, size_t high) const;
 
  private:
-  std::string text_;  // all words; their bytes sort as their characters do
-  std::vector<uint32_t> starts_ = {0};
+  struct Span {
+    uint32_t start, size;  // in text_
+  };
+  std::string text_;         // all words; their bytes sort as their characters do
+  std::vector<Span> words_;  // in order
 };
 
 // Those of a vocabulary, made at the first question.

@@ -32,6 +32,10 @@ uint64_t hash_word(std::string_view word) {
 
 }  // namespace
 
+void sort_texts(std::vector<Headed>& texts) {
+  sort_all(texts.begin(), texts.end(), [](const Headed& a, const Headed& b) { return a < b; });
+}
+
 Vocabulary::Vocabulary(Bytes text, int64_t count) : text_(text), count_(int32_t(count)) {
   // A word takes at least two bytes, so a false count cannot use much memory.
   if (count > int64_t(text.size / 2) || text.size >= UINT32_MAX)
@@ -94,9 +98,11 @@ void Vocabulary::give_up_table() {
 
 const std::vector<int32_t>& Vocabulary::sorted() const {
   sorted_->made([this] {
-    std::vector<int32_t> ids(static_cast<size_t>(count_));
-    for (int32_t id = 0; id < count_; ++id) ids[size_t(id)] = id;
-    sort_all(ids.begin(), ids.end(), [this](int32_t a, int32_t b) { return word(a) < word(b); });
+    std::vector<Headed> headed;
+    for (int32_t id = 0; id < count_; ++id) headed.push_back({word(id), id});
+    sort_texts(headed);
+    std::vector<int32_t> ids;
+    for (const Headed& one : headed) ids.push_back(one.id);
     sorted_->ids = std::move(ids);
   });
   return sorted_->ids;

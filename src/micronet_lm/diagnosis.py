@@ -16,6 +16,7 @@ from typing import Any
 import micronet_lm
 from micronet_lm.errors import MicronetError, install_extra
 from micronet_lm.machine import (
+    busyness,
     cache_folder,
     core_count,
     instruction_sets,
@@ -34,7 +35,7 @@ TOLD = re.compile(r"^(ssse3|sse4|avx|fma|f16c|amx|bmi2|asimd|neon|sve|i8mm|bf16)
 """Instruction sets that matter to torch or to the engine, as the system names them."""
 
 TORCH_SECONDS = 90.0
-"""Longest time for torch to start and be measured, in seconds."""
+"""Longest time for torch to start and be measured on a machine that does nothing else."""
 
 
 def diagnose(*, again: bool = False) -> dict[str, Any]:
@@ -103,17 +104,18 @@ def _torch(problems: list[str], *, again: bool) -> dict[str, Any] | None:
     """Return facts about torch on this machine; None if it is not installed."""
     if find_spec("torch") is None:
         return None
-    words = [sys.executable, "-m", "micronet_lm.training.precision.facts"]
+    words = [sys.executable, "-m", "micronet_lm.training.precision.torch_report"]
+    limit = TORCH_SECONDS * busyness()
     try:
         done = subprocess.run(  # noqa: S603
             [*words, *(["again"] if again else [])],
             capture_output=True,
             text=True,
             check=False,
-            timeout=TORCH_SECONDS,
+            timeout=limit,
         )
     except subprocess.TimeoutExpired:
-        problems.append(f"torch gave no answer within {TORCH_SECONDS:g} s")
+        problems.append(f"torch gave no answer within {limit:.0f} s{_busy()}")
         return {"broken": problems[-1]}
     if done.returncode:
         last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
@@ -124,6 +126,14 @@ def _torch(problems: list[str], *, again: bool) -> dict[str, Any] | None:
     if told["broken"]:
         problems.append(f"torch cannot train here: {told['broken']}")
     return told
+
+
+def _busy() -> str:
+    """Return a remark on a machine that is too busy for time limits; nothing on a calm one."""
+    wait = busyness()
+    if wait < 2:
+        return ""
+    return f", but {wait:.0f} processes share each core now: ask again when fewer do"
 
 
 def _extras(problems: list[str]) -> dict[str, dict[str, str | None]]:
@@ -137,11 +147,16 @@ def _extras(problems: list[str]) -> dict[str, dict[str, str | None]]:
     for requirement in requirements:
         name = re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0]
         extra = re.search(r"extra == ['\"]([^'\"]+)['\"]", requirement)
-        if name != PACKAGE:
+        if name != PACKAGE and _is_for_this_python(requirement):
             extras.setdefault(extra[1] if extra else "base", {})[name] = _version(name)
     missing = [name for name, version in extras.get("base", {}).items() if version is None]
     problems += [f"{name} is missing: pip install {name}" for name in missing]
     return extras
+
+
+def _is_for_this_python(requirement: str) -> bool:
+    least = re.search(r"python_version >= ['\"](\d+)\.(\d+)['\"]", requirement)
+    return least is None or sys.version_info >= (int(least[1]), int(least[2]))
 
 
 def _version(package: str) -> str | None:

@@ -7,13 +7,17 @@ written, a symbolic link is not followed: it may point at a file that is not our
 import errno
 import fcntl
 import hashlib
+import json
 import os
 import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+LARGEST_RECORD = 64 << 20
+"""Bytes of a JSON file that describes something else, at most."""
 
 
 def check_folder(path: Path) -> None:
@@ -92,11 +96,20 @@ def open_own(path: Path, flags: int) -> BinaryIO:
 def read_small(path: Path, limit: int) -> bytes:
     """Read a regular file of at most `limit` bytes; a longer one is not read."""
     with open_regular(path) as file:
-        data = file.read(limit + 1)
+        # A read reserves room for all that it asks for: ask for no more than there is.
+        data = file.read(min(os.fstat(file.fileno()).st_size, limit) + 1)
     if len(data) > limit:
         why = f"has more than {limit:,} bytes, too many for what it should be"
         raise OSError(errno.EFBIG, why, str(path))
     return data
+
+
+def read_json(path: Path, limit: int = LARGEST_RECORD) -> Any:
+    """Read a small JSON file, such as a record or a manifest; ValueError if it is not JSON."""
+    try:
+        return json.loads(read_small(path, limit))
+    except RecursionError:
+        raise ValueError("it has values within values without end") from None
 
 
 def file_sha256(path: Path) -> str:

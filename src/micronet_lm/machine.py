@@ -50,6 +50,17 @@ def busyness() -> float:
         return 1.0
 
 
+def let_waiting_threads_sleep() -> None:
+    """Make torch's threads sleep soon when they wait for each other, unless the user chose.
+
+    By default GNU's OpenMP lets them spin for milliseconds. If other programs need the cores too, a
+    thread then spins for as long as the one that it waits for has no core (docs/machines.md).
+    Torch reads the setting when it is imported, so this comes first.
+    """
+    if not any(name in os.environ for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")):
+        os.environ["GOMP_SPINCOUNT"] = "1000"  # its own choice for more threads than cores
+
+
 def leads() -> bool:
     """Return whether this process talks to the user: the first of those that torchrun started."""
     return os.environ.get("RANK", "0") == "0"

@@ -1,6 +1,7 @@
 """`micronet doctor`: what works here on one page, exit 1 and a sentence where something fails."""
 
 import json
+import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -116,3 +117,30 @@ def test_a_missing_requirement_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     problems: list[str] = []
     assert diagnosis._extras(problems)["base"]["nowhere"] is None
     assert problems == ["nowhere is missing: pip install nowhere"]
+
+
+def test_requirements_of_other_pythons_are_not_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    later = "nowhere>=1; python_version >= '3.99' and extra == 'test'"
+    always = "nothing>=1; python_version >= '3.11' and extra == 'test'"
+    monkeypatch.setattr("importlib.metadata.requires", lambda name: [later, always])
+    assert diagnosis._extras([])["test"] == {"nothing": None}
+
+
+@pytest.mark.needs_torch
+@pytest.mark.parametrize(("wait", "remark"), [(1.0, ""), (6.0, "6 processes share each core")])
+def test_a_busy_machine_is_not_called_broken(
+    wait: float, remark: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: list[float] = []
+
+    def hang(words: list[str], *, timeout: float, **others: object) -> None:
+        limits.append(timeout)
+        raise subprocess.TimeoutExpired(words, timeout)
+
+    monkeypatch.setattr(diagnosis, "busyness", lambda: wait)
+    monkeypatch.setattr("subprocess.run", hang)
+    problems: list[str] = []
+    diagnosis._torch(problems, again=False)
+    assert limits == [diagnosis.TORCH_SECONDS * wait]
+    assert problems[0].startswith(f"torch gave no answer within {limits[0]:.0f} s")
+    assert remark in problems[0]

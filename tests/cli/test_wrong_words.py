@@ -89,3 +89,48 @@ def test_wrong_types_are_sentences() -> None:
 
 def test_public_names_are_listed() -> None:
     assert {"load", "LM", "State"} <= set(dir(mn))
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["-m", "demo", "predict", "a"], "'-m' must come after the verb: micronet VERB -m ..."),
+        (["--json", "doctor"], "'--json' must come after the verb"),
+        (["score", "Return the file."], "there is no file 'Return the file.': give a text file"),
+        (["score", "a" * 5_000], "no file has a name of 5,000 letters: give a text file"),
+        (["score", "README.md/x"], "pipe a text: echo TEXT | micronet VERB -"),
+        (["score", "."], ". is a folder: give a text file, or - for standard input"),
+        (["score", "Return", "the", "file."], "'the' is one word too many"),
+    ],
+)
+def test_how_it_is_meant(
+    words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) in {1, 2}
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert said.count("\n") == 1
+    assert len(said) < 200
+
+
+def test_keys_of_a_recipe_may_come_before_the_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--cache.size", "3000", "account", "paper/student", "--json"]
+    assert main(words) == 0
+    before = capsys.readouterr().out
+    assert main([*words[2:], *words[:2]]) == 0
+    assert capsys.readouterr().out == before
+
+
+def test_warnings_show_words_without_marks(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["predict", "🎉👍 (zzgl)"]) == 0
+    assert "read as <unk>: '🎉', '👍', 'zzgl'\n" in capsys.readouterr().err
+
+
+def test_lines_of_a_text_cannot_steer_a_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = tmp_path / "text"
+    text.write_text("a \x1b[31mred\x07 file\tand می\u200cخواهم 👩\u200d💻\n", encoding="utf-8")
+    assert main(["score", str(text), "--lines"]) == 0
+    shown = capsys.readouterr().out.splitlines()[0]
+    assert shown.endswith("a \\x1b[31mred\\x07 file\tand می\u200cخواهم 👩\u200d💻")

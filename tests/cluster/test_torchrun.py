@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.support.cluster_jobs import TINY, submit, trained_by_two
+from tests.support.cluster_jobs import TINY, documented_script, submit, trained_by_two
 from tests.support.processes import train_command
 from tests.support.runs import same_tensors
 from tests.support.slurm import Cluster, wait_for_end
@@ -60,3 +60,30 @@ def test_a_dead_node_is_a_sentence_in_every_process(
     cluster.run(["scancel", job])
     wait_for_end(cluster, job)
     wait_until(cluster.is_idle, "idle nodes")
+
+
+def test_the_script_of_the_documentation_saves_when_warned(
+    cluster: Cluster, tmp_path: Path, corpus: Corpus
+) -> None:
+    """SIGUSR1, which SLURM sends before the time limit: the training saves, and continues."""
+    out, log = tmp_path / "run", tmp_path / "teacher.log"
+    more = ["--train.steps", "100000", "--train.save_every", "99999"]
+    more += ["--train.evaluate_every", "99999", "--train.log_every", "1"]
+    words = train_command(out, corpus, *TINY, *more, program=[])
+    script = documented_script(" ".join(words), mem="900M", log=str(log))
+    (tmp_path / "job.sh").write_text(script)
+    done = cluster.run(["sbatch", "--parsable", str(tmp_path / "job.sh")])
+    assert done.returncode == 0, done.stderr
+    job = done.stdout.strip()
+    metrics = out / "metrics.jsonl"
+    wait_until(lambda: metrics.exists() and '"step": 4' in metrics.read_text(), "steps", 240)
+    assert not (out / "last.safetensors").exists()
+    cluster.run(["scancel", "--signal=USR1", job])
+    wait_until((out / "last.safetensors").exists, "a checkpoint", 120)
+    known = metrics.read_text().count("\n")
+    wait_until(lambda: metrics.read_text().count("\n") > known + 3, "more steps", 120)
+    facts = cluster.job(job)
+    assert (facts["JobState"], facts["NumNodes"]) == ("RUNNING", "2"), log.read_text()
+    cluster.run(["scancel", job])
+    wait_for_end(cluster, job)
+    assert "Interrupted and saved after step" in log.read_text()

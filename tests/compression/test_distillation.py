@@ -11,6 +11,7 @@ import torch
 from tests.support.models import make_teacher
 from tests.support.recipes import tiny_recipe
 from tests.support.runs import same_tensors, train_lines
+from tests.support.sizes import set_sizes
 from torch import Tensor
 
 from micronet_lm.compression import Distillation, SoftLabels, distill, write_soft_labels
@@ -19,11 +20,15 @@ from micronet_lm.compression.softlabels.store import Labels
 from micronet_lm.config import DistillConfig
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import ConfigError, LabelsError, RunError
-from micronet_lm.model import LanguageModel, recall
-from micronet_lm.training import Batch, Run, train
+from micronet_lm.model import LanguageModel
+from micronet_lm.training import Batch, Loss, Run, train
 from micronet_lm.training.metrics import read_metrics
 
 WEIGHTS = {"distill__top_k": 8, "distill__weight_max": 0.6, "distill__weight_min": 0.2}
+
+
+def numbers_of(loss: Loss) -> dict[str, float]:
+    return {name: float(value) for name, value in loss.reported().items()}
 
 
 class Given:
@@ -57,7 +62,7 @@ def test_the_loss_against_the_whole_vocabulary(
     corpus: Corpus, cache: int, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Labels in all three bins, weights that do not sum to one; values and every gradient."""
-    monkeypatch.setattr(recall, "BLOCK", 7)
+    set_sizes(monkeypatch, recalled_queries=7)
     student = make_teacher(corpus, cache).double()
     size = len(corpus.vocabulary)
     random = torch.Generator().manual_seed(step)
@@ -101,7 +106,7 @@ def test_the_loss_against_the_whole_vocabulary(
     weight = 0.7 - step / 100 * 0.6
     total = (1 - weight) * hard + weight * soft
     torch.testing.assert_close(loss.total, total)
-    assert loss.reported() == pytest.approx(
+    assert numbers_of(loss) == pytest.approx(
         {"loss": float(total.detach()), "hard_loss": float(hard.detach()),
          "soft_loss": float(soft.detach()), "soft_weight": weight}
     )  # fmt: skip
@@ -121,7 +126,8 @@ def test_probabilities_are_not_normalized(corpus: Corpus) -> None:
     losses = []
     for scale in (1.0, 0.5):
         objective = Distillation(Given(words, weights * scale), DistillConfig(top_k=3), steps=9)  # type: ignore[arg-type]
-        losses.append(objective(student, torch.randn(2, 10, 16) * 0 + 1, batch, None).reported())
+        loss = objective(student, torch.randn(2, 10, 16) * 0 + 1, batch, None)
+        losses.append(numbers_of(loss))
     assert losses[1]["soft_loss"] == pytest.approx(losses[0]["soft_loss"] / 2)
     assert losses[1]["hard_loss"] == losses[0]["hard_loss"]
 
@@ -154,7 +160,8 @@ def test_labels_stand_beside_their_tokens(tmp_path: Path, corpus: Corpus) -> Non
             fresh=True,
         )
         with torch.inference_mode():
-            return objective(teacher, hidden[:, reach:], batch, None).reported()["soft_loss"]
+            loss = objective(teacher, hidden[:, reach:], batch, None)
+            return numbers_of(loss)["soft_loss"]
 
     assert soft(0) == pytest.approx(entropy, rel=1e-3)
     assert soft(1) > 1.05 * entropy

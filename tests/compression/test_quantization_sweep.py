@@ -9,11 +9,12 @@ import torch
 from tests.support.models import make_teacher
 from tests.support.recipes import tiny_recipe
 from tests.support.runs import train_lines
+from tests.support.sizes import set_sizes
 
 from micronet_lm.accounting import challenge, count, examine
 from micronet_lm.accounting.run_target import counted_shares
 from micronet_lm.cli.main import main
-from micronet_lm.compression import divergence, write_soft_labels
+from micronet_lm.compression import write_soft_labels
 from micronet_lm.compression.divergence import mean_divergence
 from micronet_lm.corpus import Corpus
 from micronet_lm.training import Run, evaluate, train
@@ -34,7 +35,7 @@ def words_of(source: Run, out: Path) -> list[str]:
 def test_the_divergence_is_that_of_the_distributions(
     corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(divergence, "ROWS", 17)  # pieces that do not fit the text
+    set_sizes(monkeypatch, compared_rows=17)  # pieces that do not fit the text
     one, other = make_teacher(corpus, cache=20).eval(), make_teacher(corpus, cache=20).eval()
     with torch.no_grad():
         for parameter in other.parameters():

@@ -12,10 +12,10 @@ import pytest
 import torch
 from tests.support.models import make_teacher
 from tests.support.recipes import tiny_recipe
+from tests.support.sizes import set_sizes
 from torch import Tensor
 
 from micronet_lm.compression import SoftLabels, write_soft_labels
-from micronet_lm.compression.softlabels import teacher as pass_of_teacher
 from micronet_lm.compression.softlabels.choosing import Chosen, covered, sampled, top_k
 from micronet_lm.compression.softlabels.manifest import Manifest
 from micronet_lm.compression.softlabels.teacher import distributions
@@ -37,9 +37,8 @@ def whole_distribution(model: LanguageModel, corpus: Corpus) -> Tensor:
 
 def small_pieces(monkeypatch: pytest.MonkeyPatch, corpus: Corpus) -> int:
     """Make chunks of 100 tokens and pieces of 7; return the bytes of the largest piece."""
-    monkeypatch.setattr(pass_of_teacher, "CHUNK", 100)
     bound = 4 * 7 * len(corpus.vocabulary)
-    monkeypatch.setattr(pass_of_teacher, "PIECE_BYTES", bound)
+    set_sizes(monkeypatch, chunk=100, distribution=bound)
     return bound
 
 

@@ -140,13 +140,17 @@ def test_a_file_may_hold_a_family_of_recipes() -> None:
 
 @pytest.mark.parametrize("scale", ["paper", "wikitext-2", "demo"])
 def test_windows_cover_the_reach_in_every_sweep(scale: str) -> None:
+    # One exception: at WikiText-2's scale C = 1025 has the windows of C = 513, so that all rows
+    # have as many steps of as many tokens; its window is at least two contexts long.
+    short = {"wikitext-2/paper/context-1025"}
     sweep = [
         name for name in preset_names() if "/context-" in name and name.startswith(f"{scale}/")
     ]
     assert len(sweep) == 6
     for name in sweep:
         recipe = load_recipe(name)
-        assert recipe.model.reach <= recipe.train.window, name
+        covered = 2 * recipe.model.context if name in short else recipe.model.reach
+        assert covered <= recipe.train.window, name
 
 
 def test_files_of_ones_own(tmp_path: Path) -> None:

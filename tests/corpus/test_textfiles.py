@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from micronet_lm.corpus.textfiles import find_files
+from micronet_lm.corpus.textfiles import find_files, left_out
 from micronet_lm.errors import CorpusError
 
 
@@ -33,3 +33,21 @@ def test_a_name_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
     path.write_text("some text\n")
     with pytest.raises(CorpusError, match="is not UTF-8"):
         find_files(str(path))
+
+
+def test_files_that_are_left_out_are_counted(tmp_path: Path) -> None:
+    """A folder of `.rst` files with one `.txt` was taken for its one file, without a word."""
+    (tmp_path / "deep").mkdir()
+    (tmp_path / ".git").mkdir()
+    for name in ("a.txt", "b.MD", ".hidden", ".git/config"):
+        (tmp_path / name).write_text("text\n")
+    assert left_out(str(tmp_path)) == ""
+    assert left_out(str(tmp_path / "a.txt")) == ""
+    (tmp_path / "c.jpg").write_text("x")
+    assert left_out(f"{tmp_path}/").startswith("1 other file is left out: of a folder, *.txt and")
+    for name in ("d.rst", "deep/e.rst"):
+        (tmp_path / name).write_text("text\n")
+    told = left_out(str(tmp_path))
+    assert told.startswith("3 other files are left out")
+    assert told.endswith(f"'{tmp_path}/**/*.rst'")
+    assert [file.name for file in find_files(f"{tmp_path}/**/*.rst")] == ["d.rst", "e.rst"]

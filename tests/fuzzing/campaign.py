@@ -21,14 +21,23 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 NATIVE = {
     # the longest input, and the share of the time: quick targets have most of it
+    "utf8": (32, 4),
     "json": (128, 4),
     "metadata": (2048, 3),
-    "tokenizers": (64, 4),
+    "codes": (400, 2),
+    "tokenizers": (64, 2),
     "text": (96, 2),
     "restore": (256, 2),
     "open": (8192, 2),
 }
-PYTHON = {"recipe": 1, "packed": 1, "both": 1, "tokens": 1, "checkpoint": 1}
+PYTHON = {
+    "recipe": (2048, 1),
+    "packed": (8192, 1),
+    "both": (8192, 1),
+    "tokens": (128, 1),
+    "checkpoint": (8192, 1),
+    "personal": (512, 1),
+}
 # Stacks of allocations and a long quarantine would take half of the time; who looks at a crash runs
 # its input again without this.
 SANITIZERS = "malloc_context_size=1:quarantine_size_mb=16:thread_local_quarantine_size_kb=64"
@@ -59,7 +68,8 @@ def command(target: str, corpus: Path, binaries: Path, seconds: int) -> list[str
     ]
     if target in PYTHON:
         program = str(ROOT / "tests" / "fuzzing" / "readers.py")
-        return [sys.executable, program, target, str(kept), "-max_len=8192", *common]
+        longest = f"-max_len={PYTHON[target][0]}"
+        return [sys.executable, program, target, str(kept), longest, *common]
     seeds = ROOT / "native" / "fuzz" / "corpus" / target
     options = [f"-max_len={NATIVE[target][0]}", f"-artifact_prefix={corpus}/{target}-", *common]
     if target in ("json", "metadata"):
@@ -132,13 +142,17 @@ def main() -> None:
     unknown = set(targets) - {*NATIVE, *PYTHON}
     if unknown:
         parser.error(f"there is no target {', '.join(sorted(unknown))}")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for interruption in (
+        signal.SIGTERM,
+        signal.SIGINT,
+    ):  # a shell's background job ignores the latter
+        signal.signal(interruption, signal.default_int_handler)
     arguments.corpus.mkdir(parents=True, exist_ok=True)
     path = arguments.record or arguments.corpus / "record.json"
     left = dict.fromkeys(targets, arguments.seconds)
     while any(left.values()):
         for target in targets:
-            share = NATIVE[target][1] if target in NATIVE else PYTHON[target]
+            _, share = NATIVE.get(target) or PYTHON[target]
             seconds = min(left[target], share * arguments.slice if arguments.slice else 10**9)
             if not seconds:
                 continue

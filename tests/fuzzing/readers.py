@@ -155,7 +155,10 @@ def seeds(target: str) -> list[bytes]:
     if target == "personal":
         return [encoded(MEMORIES, FRAME), encoded(Memories.none(FRAME.width), FRAME)]
     if target == "tokens":
-        return [file.read_bytes() for file in sorted((ROOT / "docs").glob("*.md"))]
+        # Lines, not pages: a fuzzer learns more from many short texts than from a few long ones.
+        pages = sorted((ROOT / "docs").glob("*.md"))
+        lines = {line for page in pages for line in page.read_bytes().splitlines()[:9] if line}
+        return sorted(line[:128] for line in lines)
     return [
         file.read_bytes()
         for file in sorted((ROOT / "native" / "fuzz" / "corpus" / "open").iterdir())

@@ -10,15 +10,17 @@ from tests.support.bfloat16 import skip_without_bfloat16
 from tests.support.cache_definition import VOCABULARY, cache, direct, text
 from tests.support.gradients import Sizes
 from tests.support.shapes import TWO_BINS
+from tests.support.sizes import set_sizes
 from torch import Tensor
 
 from micronet_lm.config import CacheConfig
-from micronet_lm.model import Cache, LanguageModel, Memory, recall
+from micronet_lm.model import Cache, LanguageModel, Memory
 
 
-@pytest.fixture(autouse=True)
-def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recall, "BLOCK", 7)
+@pytest.fixture(autouse=True, params=[0, 1 << 20], ids=["one by one", "together"])
+def _small_blocks(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Blocks of 7 queries, of one sequence as on a processor or of several as on a GPU."""
+    set_sizes(monkeypatch, recalled_queries=7, recalled=request.param)
 
 
 def of_words(distribution: Tensor, words: Tensor) -> Tensor:

@@ -9,11 +9,11 @@ from tests.support.cache_definition import VOCABULARY, cache, direct, text
 from tests.support.gradients import Sizes, assert_bfloat16_is_close, assert_same, draw_operands
 from tests.support.models import draw_weights
 from tests.support.shapes import SOFTMAXES, softmax_shape
+from tests.support.sizes import set_sizes
 from torch import Tensor
 
 from micronet_lm.config import CacheConfig, ModelConfig
-from micronet_lm.model import LanguageModel, recall
-from micronet_lm.model import log_softmax as module
+from micronet_lm.model import LanguageModel
 from micronet_lm.model.log_softmax import linear_log_softmax
 from micronet_lm.model.logsumexp import linear_logsumexp
 
@@ -23,8 +23,7 @@ from micronet_lm.model.logsumexp import linear_logsumexp
 def test_value_and_gradients(
     monkeypatch: pytest.MonkeyPatch, keep: bool, count: int, words: int
 ) -> None:
-    monkeypatch.setattr(module, "KEEP_BYTES", 1 << 30 if keep else 0)
-    monkeypatch.setattr(module, "PIECE_BYTES", 4096)  # several pieces
+    set_sizes(monkeypatch, logits_kept=1 << 30 if keep else 0, logits=4096)  # several pieces
     random = torch.Generator().manual_seed(count)
     x, weight, bias = draw_operands(count, words, random)
     # With three words to choose from, some are asked for twice.
@@ -40,7 +39,7 @@ def test_bfloat16_products_are_summed_up_in_fp32(
 ) -> None:
     """Gradients of thousands of tokens do not drown in bfloat16's seven bits."""
     skip_without_bfloat16()
-    monkeypatch.setattr(module, "KEEP_BYTES", 1 << 30 if keep else 0)
+    set_sizes(monkeypatch, logits_kept=1 << 30 if keep else 0)
     torch.manual_seed(0)
     x, weight, bias = torch.randn(3000, 16), 0.1 * torch.randn(700, 16), torch.zeros(700)
     asked = torch.randint(700, (3000, 5))
@@ -60,7 +59,7 @@ def test_several_words_agree_with_the_whole_distribution(
     shape: str, size: int | None, remembered: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Values, and the gradients of every weight, of words in all bins, some of them twice."""
-    monkeypatch.setattr(recall, "BLOCK", 7)
+    set_sizes(monkeypatch, recalled_queries=7)
     ours = model(SOFTMAXES[shape], size)
     ids = torch.randint(100, (2, 31))
     asked = torch.randint(100, (2, 30 - remembered, 8))
@@ -138,7 +137,7 @@ def test_the_cache_against_the_definition_and_finite_differences(
     remembered: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Among the words asked for are some that the cache does not hold, and some twice."""
-    monkeypatch.setattr(recall, "BLOCK", 7)
+    set_sizes(monkeypatch, recalled_queries=7)
     hidden, words, softmax = text(25)
     words[words == 4] = 5  # nothing votes for 4
     asked = torch.randint(VOCABULARY, (1, 25, 4))

@@ -2,8 +2,8 @@ import pytest
 import torch
 from tests.support.bfloat16 import skip_without_bfloat16
 from tests.support.gradients import assert_bfloat16_is_close, assert_same, draw_operands
+from tests.support.sizes import set_sizes
 
-from micronet_lm.model import logsumexp as module
 from micronet_lm.model.logsumexp import linear_logsumexp
 
 
@@ -12,8 +12,7 @@ from micronet_lm.model.logsumexp import linear_logsumexp
 def test_value_and_gradients(
     monkeypatch: pytest.MonkeyPatch, keep: bool, count: int, words: int
 ) -> None:
-    monkeypatch.setattr(module, "KEEP_BYTES", 1 << 30 if keep else 0)
-    monkeypatch.setattr(module, "PIECE_BYTES", 4096)  # several pieces
+    set_sizes(monkeypatch, logits_kept=1 << 30 if keep else 0, logits=4096)  # several pieces
     random = torch.Generator().manual_seed(count)
     x, weight, bias = draw_operands(count, words, random)
     ours = linear_logsumexp(x, weight, bias)
@@ -35,7 +34,7 @@ def test_bfloat16_products_give_nearly_the_same_gradients(
     monkeypatch: pytest.MonkeyPatch, keep: bool
 ) -> None:
     skip_without_bfloat16()
-    monkeypatch.setattr(module, "KEEP_BYTES", 1 << 30 if keep else 0)
+    set_sizes(monkeypatch, logits_kept=1 << 30 if keep else 0)
     torch.manual_seed(0)
     x, weight, bias = torch.randn(500, 16), 0.1 * torch.randn(9000, 16), torch.randn(9000)
     assert_bfloat16_is_close(linear_logsumexp, (x, weight, bias))

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
+from tests.support.sizes import set_sizes
 from torch import Tensor
 
-from micronet_lm.model import windowed_attention as module
 from micronet_lm.model.windowed_attention import windowed_attention
 
 
@@ -59,7 +59,7 @@ def test_block_size_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     tensors = inputs(2, 70, 20)
     results = []
     for block in (1, 19, 20, 64):
-        monkeypatch.setattr(module, "BLOCK", block)
+        set_sizes(monkeypatch, attention_queries=block)
         results.append(windowed_attention(*tensors, 0))
     for other in results[1:]:
         torch.testing.assert_close(other, results[0])

@@ -4,7 +4,7 @@ import importlib
 import math
 import sys
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ from micronet_lm.artifact import write_packed
 from micronet_lm.artifact.random_model import random_model
 from micronet_lm.corpus.tokenizers import TOKENIZERS, tokenizer
 from micronet_lm.errors import InferenceError
+from micronet_lm.runtime.screen import Screen
+from micronet_lm.runtime.suggestions import Suggester
 
 ROOT = Path(__file__).parents[2]
 TABLES = (ROOT / "native" / "src" / "unicode_tables.hpp").read_text(encoding="utf-8")
@@ -40,7 +42,17 @@ def native() -> Any:
 
 @pytest.fixture(scope="module")
 def lm() -> mn.LM:
-    return mn.load()
+    """The shipped model on the native engine, with words found by Python."""
+    lm = mn.load(engine="native")
+    lm.screen = Screen(lm.engine, lm.encoder.tokenizer)
+    lm.suggester = Suggester(lm)
+    return lm
+
+
+@pytest.fixture(scope="module")
+def own() -> mn.LM:
+    """The same with words found by the engine, as users have it."""
+    return mn.load(engine="native")
 
 
 def encodable(text: str) -> str:
@@ -109,6 +121,41 @@ def test_suggestions_are_pythons(lm: mn.LM, pieces: list[str], k: int) -> None:
         assert text.tokens == state.tokens
         same_suggestions(text, state, k)
     assert text.save() == state.save()
+
+
+@settings(max_examples=60, deadline=None)
+@given(pieces=st.lists(texts, max_size=4), k=st.integers(1, 6))
+def test_words_of_sessions_are_pythons(lm: mn.LM, own: mn.LM, pieces: list[str], k: int) -> None:
+    python, native = lm.start(), own.start()
+    for piece in map(encodable, pieces):
+        python.feed(piece)
+        native.feed(piece)
+        found, expected = native.suggest(k), python.suggest(k)
+        same_words(found, expected)
+        assert (found.replaces, found.tokens) == (expected.replaces, python.tokens)
+        if python.tokens:
+            same_words(native.top_k(k), python.top_k(k))
+            same_words(native.complete("Fr", k), python.complete("Fr", k))
+    whole = "".join(map(encodable, pieces))
+    same_words(own.suggest(whole, k), lm.suggest(whole, k))
+    assert own.suggest(whole, k).tokens == lm.suggest(whole, k).tokens
+
+
+def test_recalled_and_forgotten_words_are_pythons(lm: mn.LM, own: mn.LM, tmp_path: Path) -> None:
+    text = "Ask Zorblax about the frobnicator and its frobnicators.\n" * 3
+    for each in (lm, own):
+        each.personal(tmp_path / f"{id(each)}").learn(text)
+    mine = {each: each.personal(tmp_path / f"{id(each)}") for each in (lm, own)}
+    states = {each: each.start(mine[each]) for each in (lm, own)}
+    for typed in ("Ask Zo", "rbl", "ax about the frobm", "icator. Call Quuxly. quu", "zly frobz"):
+        for each, state in states.items():
+            state.feed(typed)
+            if typed == "zly frobz":
+                mine[each].forget("frobnicator")
+        same_words(states[own].suggest(4), states[lm].suggest(4))
+        same_words(states[own].fork().suggest(4), states[lm].suggest(4))
+        same_words(own.suggest(typed, 4, mine[own]), lm.suggest(typed, 4, mine[lm]))
+    assert "frobnicator" not in dict(states[own].suggest(9))
 
 
 WORDS = [
@@ -275,6 +322,6 @@ def same_suggestions(text: Any, state: mn.State, k: int) -> None:
     assert replaces == expected.replaces
 
 
-def same_words(found: list[tuple[str, float]], expected: Any) -> None:
+def same_words(found: Sequence[tuple[str, float]], expected: Any) -> None:
     assert [word for word, _ in found] == [word for word, _ in expected]
     np.testing.assert_allclose([p for _, p in found], [p for _, p in expected], rtol=1e-12)

@@ -3,12 +3,16 @@
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.firefox import FIREFOX, firefox
+from tests.support.shapes import ONE_LAYER
 
+from micronet_lm.artifact import write_packed
+from micronet_lm.artifact.random_model import random_model
 from micronet_lm.cli.main import main
 from micronet_lm.page import page
 from micronet_lm.runtime.places import shipped_model
@@ -44,8 +48,15 @@ def test_wrong_models_are_refused_and_nothing_is_written(
     assert not out.exists()
 
 
-def test_names_cannot_break_out_of_the_title() -> None:
-    assert "<title>micronet-lm: " in page(shipped_model())
+def test_names_cannot_break_out_of_the_title(tmp_path: Path) -> None:
+    name = "</title><script>alert(1)</script>{{page}}"
+    model = replace(random_model(ONE_LAYER), card={"name": name})
+    write_packed(tmp_path / "model", model)
+    text = page(tmp_path / "model")
+    assert "<title>micronet-lm: &lt;/title&gt;&lt;script&gt;" in text
+    assert "alert(1)</script>" not in text
+    assert text.count("{{page}}") == text.count("/script&gt;{{page}}")  # not expanded once more
+    assert text.count("<script") == page(shipped_model()).count("<script")
 
 
 @pytest.fixture(scope="module")

@@ -134,6 +134,13 @@ def test_inside(page: "Page", server: Server) -> None:
     page.get_by_label("What").select_option("score")
     score = f"{card['accounting']['paper']['score']:.5f} of the challenge, in all"
     assert score in page.locator("main").inner_text()
+    # Whatever the width, no number is wider than its tile.
+    wide = (
+        "[...document.querySelectorAll('.fact')].filter(f => f.scrollWidth > f.clientWidth).length"
+    )
+    for width in (1400, 1000, 700, 360):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate(wide) == 0, width
 
 
 def test_by_keyboard_alone(page: "Page", lm: mn.LM) -> None:

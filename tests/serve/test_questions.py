@@ -117,3 +117,16 @@ def test_operations(server: Server) -> None:
                 if "$ref" in schema:
                     name = schema["$ref"].rpartition("/")[2]
                     assert document["components"]["schemas"][name]["examples"], name
+
+
+def test_a_body_that_is_not_sent_as_json_is_told_how(server: Server) -> None:
+    """As `curl -d '{...}'` sends it, without a header; and JSON that is not an object."""
+    form = "application/x-www-form-urlencoded"
+    for reply in (
+        server.post("/v1/next", {"text": "Return a new"}, content_type=form),
+        server.post("/v1/next", ["Return a new"]),
+    ):
+        assert reply.status == 400
+        assert reply.sentence == (
+            "the body must be a JSON object, sent with the header Content-Type: application/json"
+        )

@@ -16,6 +16,9 @@ LONG = ["--teacher.train.steps", "400", "--teacher.train.save_every", "400"]
 LONG += ["--teacher.train.evaluate_every", "400", "--until", "teacher"]
 PRECISION = ["--teacher.train.precision", "float32", "--train.precision", "float32"]
 
+INTERFACE = ["--setup", "export GLOO_SOCKET_IFNAME=eth0"]
+"""Which network the processes of a job use; a node here has eth0 and the loopback."""
+
 SCRIPT = """#!/bin/bash
 #SBATCH --nodes={nodes} --ntasks-per-node=1 --time=10 --output={log} --open-mode=append
 export PYTHONPATH={root} OMP_NUM_THREADS=1 GLOO_SOCKET_IFNAME=eth0
@@ -27,6 +30,22 @@ srun --kill-on-bad-exit=1 {python} -m torch.distributed.run \\
 """
 
 TINY = ["--train.sampling", "stream", "--cache.size", "60", "--model.dropout", "0.1"]
+
+
+def documented_script(words: str, *, mem: str, log: str) -> str:
+    """Return the script of docs/cluster.md with other words after micronet_lm, and less memory."""
+    page = (Path(ROOT) / "docs" / "cluster.md").read_text(encoding="utf-8")
+    script = page.split("```bash\n")[1].split("```")[0]
+    changes = {
+        "train wikitext-2/teacher --corpus data/wikitext-2 --out runs/teacher": words,
+        "--mem=16G": f"--mem={mem}",
+        "--output=teacher.log": f"--output={log}",
+        "OMP_NUM_THREADS=4": "OMP_NUM_THREADS=1",
+    }
+    for before, after in changes.items():
+        assert script.count(before) == 1, before
+        script = script.replace(before, after)
+    return script
 
 
 def submit(
@@ -48,6 +67,21 @@ def trained_by_two(out: Path, corpus: Corpus, *more: str) -> None:
     finish(train_command(out, corpus, *more, program=TWO))
 
 
+def long_teacher_by_two(recipe: Path, corpus: Path, out: Path, *more: str) -> None:
+    """Train a recipe's teacher with two processes on this machine, outside the cluster."""
+    own = [word.replace("--teacher.", "--") for word in more]
+    words = ["train", str(recipe.with_name("teacher.yaml")), "--corpus", str(corpus)]
+    given = ["--out", str(out), "--train.precision", "float32", *own]
+    finish([*TWO, *words, *given], patience=900)
+
+
+def job_of(out: Path, stage: str) -> str:
+    """Return the number of a stage's last job."""
+    scripts = (out / "jobs").glob("*/*_submission.sh")
+    found = [f for f in scripts if f"--job-name=micronet-{stage}-" in f.read_text()]
+    return max(found, key=lambda file: int(file.parent.name)).parent.name
+
+
 def start(cluster: Cluster, words: list[str], log: Path) -> "subprocess.Popen[bytes]":
     with log.open("ab") as out:
         return subprocess.Popen(
@@ -60,7 +94,7 @@ def start(cluster: Cluster, words: list[str], log: Path) -> "subprocess.Popen[by
 
 def trained_here(cluster: Cluster, recipe: Path, out: Path, *more: str) -> None:
     words = [*MICRONET, "run", str(recipe), "--out", str(out), *PRECISION, *more]
-    done = cluster.run(words, more={"PYTHONPATH": ROOT})
+    done = cluster.run(words, more={"PYTHONPATH": ROOT}, timeout=900)
     assert done.returncode == 0, done.stderr
 
 

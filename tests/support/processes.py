@@ -30,9 +30,9 @@ def train_command(out: Path, corpus: Corpus, *more: str, program: list[str] = ON
     return [*program, *words, *as_words(TINY), *more]
 
 
-def finish(words: list[str]) -> None:
+def finish(words: list[str], patience: float = 200) -> None:
     """Run a command to its end, which must be a good one."""
     done = subprocess.run(
-        words, capture_output=True, text=True, env=ENVIRONMENT, check=False, timeout=200
+        words, capture_output=True, text=True, env=ENVIRONMENT, check=False, timeout=patience
     )
     assert done.returncode == 0, done.stderr

@@ -68,6 +68,9 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP PriorityTier=
 PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=10 PreemptMode=OFF
 """
 
+DISK_BYTES = 64 << 20
+"""Size of the disk that a test may fill."""
+
 NODE = "NodeName={name} NodeAddr={address} CPUs=4 RealMemory=4000 State=UNKNOWN Feature=fast"
 
 
@@ -92,6 +95,8 @@ class Cluster:
         self.nodes = [f"mn{number}" for number in range(1, nodes + 1)]
         self.addresses = {name: f"{NETWORK}.{n}" for n, name in enumerate(self.nodes, 1)}
         self.controller = f"{NETWORK}.254"
+        self.disk = folder / "disk"
+        """A disk of its own, which a test may fill; all nodes see it."""
         self._started: dict[str, subprocess.Popen[bytes]] = {}
 
     @property
@@ -107,6 +112,8 @@ class Cluster:
     def start(self) -> None:
         """Start the network, the daemons and the nodes; wait until all nodes are idle."""
         self._network()
+        self.disk.mkdir()
+        _do("mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", str(self.disk))
         lines = [NODE.format(name=name, address=self.addresses[name]) for name in self.nodes]
         text = CONFIG.format(folder=self.folder, controller=self.controller, nodes="\n".join(lines))
         (self.folder / "slurm.conf").write_text(text)
@@ -219,6 +226,7 @@ class Cluster:
             for pid in self.processes_of(name):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+        _do("umount", "--lazy", str(self.disk), check=False)
         self._remove_network()
 
     def _start(self, name: str, words: Sequence[str]) -> None:

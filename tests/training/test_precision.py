@@ -3,7 +3,7 @@
 import json
 import os
 import subprocess
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -28,7 +28,7 @@ from micronet_lm.training.precision import (
     verdict,
     working_products,
 )
-from micronet_lm.training.precision.products import survives_bfloat16
+from micronet_lm.training.precision.products import survives_products
 from micronet_lm.training.precision.verdict import HELD_BACK, MARGIN, Trial, Verdict
 
 CPU = torch.device("cpu")
@@ -93,9 +93,12 @@ def test_the_machine_is_asked_once_and_again_when_told(monkeypatch: pytest.Monke
     monkeypatch.setattr(verdict, "_measure", lambda: other)
     assert machine_verdict(again=True) == other
     assert machine_verdict() == other
-    file.write_text("garbage", encoding="utf-8")
-    monkeypatch.setattr(verdict, "_asked", {})
-    assert machine_verdict() == other  # damaged: measured anew
+    zero = json.dumps({"trials": [asdict(replace(SLOW, bfloat16=0.0))]})
+    text = json.dumps({"trials": [{**asdict(SLOW), "float32": "fast"}]})
+    for damaged in ("garbage", "", "[]", "{}", '{"trials": []}', '{"trials": [1]}', zero, text):
+        file.write_text(damaged, encoding="utf-8")
+        monkeypatch.setattr(verdict, "_asked", {})
+        assert machine_verdict() == other  # measured again
 
 
 def test_a_hang_is_remembered_for_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,7 +189,7 @@ def test_a_process_that_cannot_do_it_any_more_takes_fp32(
     """torch reads its setting once: a fork of this very process tries before training does."""
     monkeypatch.setattr(verdict, "_measure", lambda: Verdict(trials=(FAST,)))
     monkeypatch.setattr(torch, "ones", execute_illegal_instruction)
-    assert not survives_bfloat16()
+    assert not survives_products(Products(precision="bfloat16"))
     train(Run(tmp_path), tiny_recipe(corpus, train__precision="auto"), corpus, quiet=True)
     products = Run(tmp_path).products()
     assert products is not None

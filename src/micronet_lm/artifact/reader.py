@@ -47,6 +47,11 @@ def read_packed(path: Path) -> PackedModel:
     return open_packed(path).model
 
 
+def read_card(path: Path) -> dict[str, Any]:
+    """Read the card of a packed file, and nothing else of its model."""
+    return dict(from_json(open_container(path).metadata).card)
+
+
 def open_packed(path: Path) -> PackedFile:
     """Read a packed file: its model and its parts."""
     try:

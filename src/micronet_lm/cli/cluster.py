@@ -2,6 +2,7 @@
 
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from micronet_lm.cli import parsers
@@ -14,14 +15,17 @@ if TYPE_CHECKING:
 HELP = """
 --executor slurm submits each stage as a job of its own, with the time and memory of the plan's
 estimate and a margin; --time and --memory set them for all stages, or for one: --time
-teacher=1-12:00:00. A job that reaches its limit, is preempted or loses its node saves if it can and
-resumes. A parent that was killed finds its jobs again: run the same command. See docs/cluster.md.
+teacher=1-12:00:00. --nodes teacher=4 --gpus teacher=8 trains on 4 nodes with 8 GPUs each, with one
+process per GPU. A recipe's section cluster says the same of its stages. A job that reaches its
+limit, is preempted or loses its node saves if it can and resumes. A parent that was killed finds
+its jobs again: run the same command. See docs/cluster.md.
 """
 
 OPTIONS = {
     "--time": "[STAGE=]LIMIT",
     "--memory": "[STAGE=]SIZE",
     "--gpus": "[STAGE=]N",
+    "--nodes": "[STAGE=]N",
     "--partition": "NAME",
     "--account": "NAME",
     "--qos": "NAME",
@@ -33,7 +37,8 @@ OPTIONS = {
 _HELP = {
     "--time": "time limit, such as 90, 4:00:00 or 1-12:00:00; may be repeated",
     "--memory": "memory, such as 16G; may be repeated",
-    "--gpus": "GPUs per job (default: none); may be repeated",
+    "--gpus": "GPUs per node (default: none); may be repeated",
+    "--nodes": "nodes per job, where processes can share the work (default: 1); may be repeated",
     "--partition": "partition of the cluster",
     "--account": "account that is charged",
     "--qos": "quality of service",
@@ -42,7 +47,7 @@ _HELP = {
     "--slurm": "any other option of sbatch, such as exclude=node7; may be repeated",
 }
 
-_REPEATED = ("--time", "--memory", "--gpus", "--setup", "--slurm")
+_REPEATED = ("--time", "--memory", "--gpus", "--nodes", "--setup", "--slurm")
 
 
 def add_cluster(parser: Parser) -> None:
@@ -77,7 +82,8 @@ def asked_pool(arguments: Arguments) -> "Pool":
         resources=Resources(
             minutes=_by_stage(arguments.time, read_minutes),
             memory=_by_stage(arguments.memory, read_memory),
-            gpus=_by_stage(arguments.gpus, _count),
+            gpus=_by_stage(arguments.gpus, partial(_count, "--gpus", 0)),
+            nodes=_by_stage(arguments.nodes, partial(_count, "--nodes", 1)),
             partition=arguments.partition,
             account=arguments.account,
             qos=arguments.qos,
@@ -99,11 +105,11 @@ def _by_stage(words: list[str], read: Callable[[str], int]) -> Mapping[str, int]
     return {stage: read(value) for stage, _, value in (word.rpartition("=") for word in words)}
 
 
-def _count(text: str) -> int:
+def _count(option: str, least: int, text: str) -> int:
     try:
-        return parsers.whole(0)(text)
+        return parsers.whole(least)(text)
     except ArgumentTypeError as error:
-        raise UsageError(f"--gpus {error}") from None
+        raise UsageError(f"{option} {error}") from None
 
 
 def _pair(word: str) -> tuple[str, str]:

@@ -8,11 +8,13 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from micronet_lm.cli.output import print_report, tell
+from micronet_lm.cli.own_text import tell_left_out
 from micronet_lm.cli.parsers import Arguments, Verbs, add_verb
 from micronet_lm.corpus import Corpus, build_corpus
 from micronet_lm.corpus.splits import SPLITS, parse_ratio
 from micronet_lm.corpus.textfiles import SUFFIXES
 from micronet_lm.corpus.tokenizers import TOKENIZERS
+from micronet_lm.corpus.wikitext import PUBLISHED
 
 _BUILD_EXAMPLES = """\
 examples:
@@ -108,6 +110,8 @@ def _add_build(actions: Verbs) -> None:
 
 
 def _build(arguments: Arguments) -> int:
+    if arguments.source not in ("python-docs", *PUBLISHED):
+        tell_left_out(arguments.source)
     corpus = build_corpus(
         arguments.source,
         arguments.out,

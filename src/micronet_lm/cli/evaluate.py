@@ -97,7 +97,7 @@ def _run(arguments: Arguments) -> int:
 def _evaluate_run(arguments: Arguments) -> tuple[dict[str, Any], Evaluation]:
     parsers.refuse(arguments, "is for packed files; 'micronet pack' makes one from a run", "--text")
     parsers.refuse(arguments, "is for packed files; torch computes a run", "--engine", "--threads")
-    from micronet_lm.training import CHUNK, Run, evaluate
+    from micronet_lm.training import Run, evaluate
     from micronet_lm.training.evaluation import change_cache
 
     run = Run.open(arguments.target)
@@ -106,7 +106,7 @@ def _evaluate_run(arguments: Arguments) -> tuple[dict[str, Any], Evaluation]:
     if arguments.overrides:
         change_cache(model, run.recipe(), arguments.overrides)
     with bar(f"Evaluating {arguments.split}", total=len(ids) - 1, unit="tokens") as advance:
-        result = evaluate(model, ids, chunk=arguments.chunk or CHUNK, advance=advance)
+        result = evaluate(model, ids, chunk=arguments.chunk, advance=advance)
     report = {
         "run": str(run.path),
         "split": arguments.split,

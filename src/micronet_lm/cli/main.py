@@ -15,6 +15,7 @@ from micronet_lm.cli import (
     evaluate,
     generate,
     inspection,
+    models,
     ngrams,
     pack,
     page,
@@ -38,6 +39,7 @@ from micronet_lm.cli.parsers import OneSentenceParser, refuse_unknown
 from micronet_lm.cli.runs import INTERRUPTED
 from micronet_lm.config import split_overrides
 from micronet_lm.errors import MicronetError, UsageError, install_extra
+from micronet_lm.machine import let_waiting_threads_sleep
 
 _EXTRAS = {
     "torch": "train",
@@ -49,15 +51,20 @@ _EXTRAS = {
 """Packages that come with an extra, and which."""
 
 
+_BEFORE_A_VERB = ("-h", "--help", "--version")
+
 DEBUG = "MICRONET_DEBUG"
 """Environment variable; set to 1, an unexpected error shows its traceback."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run `micronet` with the given words, or with those of the process; return the exit code."""
+    let_waiting_threads_sleep()
     try:
         given = sys.argv[1:] if words is None else words
         plain, overrides = split_overrides(given)
+        if plain and plain[0].startswith("-") and plain[0] not in _BEFORE_A_VERB:
+            raise UsageError(f"'{plain[0]}' must come after the verb: micronet VERB {plain[0]} ...")
         arguments, unknown = _parser().parse_known_args(plain)
         if overrides and not hasattr(arguments, "overrides"):
             unknown.append(f"--{next(iter(overrides))}")
@@ -128,7 +135,7 @@ def _parser() -> argparse.ArgumentParser:
     for verb in (
         *(run, corpus, presets, train, soft_labels, distill, sensitivity, prune, search_cache),
         *(quantize, evaluate, account),
-        *(pack, ngrams, inspection, predict, generate, score, personal, page, bench),
+        *(pack, ngrams, inspection, models, predict, generate, score, personal, page, bench),
         *(serve, reproduce, report, doctor, verify),
     ):
         verb.add(verbs)

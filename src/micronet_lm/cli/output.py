@@ -9,6 +9,9 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+JOINERS = "\u200c\u200d"
+"""Marks within words of Persian, Hindi and other languages, and in emoji; terminals show them."""
+
 
 def print_report(report: Any, shown: Iterable[RenderableType], *, as_json: bool) -> int:
     """Print a report as one JSON object, or what people are shown instead; return the exit code.
@@ -64,6 +67,7 @@ def harmless(text: str, *, kept: str = "") -> str:
 
     A packed file may come from anywhere, and its card and its words may hold any character.
     """
+    kept += JOINERS
     return "".join(
         character
         if character.isprintable() or character in kept

@@ -10,7 +10,7 @@ from micronet_lm.cli.output import tell
 from micronet_lm.cli.parsers import Arguments
 from micronet_lm.config import dump_recipe, load_recipe, preset_names
 from micronet_lm.corpus.manifest import is_corpus
-from micronet_lm.corpus.textfiles import expanded
+from micronet_lm.corpus.textfiles import expanded, left_out
 from micronet_lm.errors import PipelineError, UsageError
 from micronet_lm.files import check_folder, write_text
 from micronet_lm.runs import is_run
@@ -76,9 +76,16 @@ def own_recipes(arguments: Arguments, root: Path) -> "Recipes":
     return replace(recipes, name=root.resolve().name)
 
 
+def tell_left_out(text: str) -> None:
+    """Say how many files of a folder of text are not read, if any."""
+    if sentence := left_out(text):
+        tell(f"{sentence}.")
+
+
 def _choose(text: str, file: Path, minutes: float) -> None:
     """Choose a recipe for a text, print the reasons, and write it."""
     tell(f"Reading {text}.")  # before torch is imported: that takes seconds
+    tell_left_out(text)
     from micronet_lm.config import merge_recipe
     from micronet_lm.pipeline.own_text import choose, read_facts
     from micronet_lm.pipeline.speed import speed_of

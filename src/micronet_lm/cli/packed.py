@@ -1,5 +1,6 @@
 """What the verbs that run a packed file share: the text, the model, and unknown words."""
 
+import errno
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 NAMED, LETTERS = 5, 30
 """Unknown words that are named at most, and letters that are shown of each."""
+
+_PIPE = "give a text file, or pipe a text: echo TEXT | micronet VERB -"
+"""What to do if something that is not a text file was given for one."""
 
 BYTE = 8
 """Bits per byte of a text that nothing is known about."""
@@ -75,11 +79,19 @@ def read_text(file: str) -> str:
     """Read a text file, or standard input for `-`; line ends of every system are newlines."""
     if not file:
         raise CorpusError("the name of the text file is empty: give one, or - for standard input")
-    if file != "-" and Path(file).is_dir():
-        raise CorpusError(f"{file} is a folder: give a text file, or - for standard input")
     try:
         data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
         return clean(without_mark(data.decode("utf-8")))
+    except IsADirectoryError:
+        raise CorpusError(
+            f"{file} is a folder: give a text file, or - for standard input"
+        ) from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise CorpusError(f"there is no file {shortened(file)}: {_PIPE}") from None
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        raise CorpusError(f"no file has a name of {len(file):,} letters: {_PIPE}") from None
     except UnicodeDecodeError as error:
         name = "standard input" if file == "-" else file
         raise CorpusError(
@@ -91,7 +103,7 @@ def warn_of_unknown_words(lm: "LM", text: str) -> None:
     """Name the words of a text that the model does not know: all are one word to it."""
     unknown = lm.encoder.unknown_words(text)
     if unknown:
-        distinct = [shortened(word) for word in dict.fromkeys(unknown)]
+        distinct = list(dict.fromkeys(shortened(lm.screen.looks(word) or word) for word in unknown))
         named = ", ".join(distinct[:NAMED]) + (", ..." if distinct[NAMED:] else "")
         number = len(lm.encoder.tokens(text))
         tell(

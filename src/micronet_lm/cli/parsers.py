@@ -53,9 +53,13 @@ def refuse(arguments: Arguments, why: str, *options: str) -> None:
 def refuse_unknown(parser: Parser, word: str) -> NoReturn:
     """Refuse a word that a verb's parser does not know, with the option that is most like it."""
     options = [option for action in parser._actions for option in action.option_strings]
-    what = "an option" if word.startswith("-") else "expected"
-    hint = nearest(word.partition("=")[0], options) if word.startswith("-") else ""
-    raise UsageError(f"'{word}' is not {what} here{hint}; see {parser.prog} --help")
+    if word.startswith("-"):
+        hint = nearest(word.partition("=")[0], options)
+        raise UsageError(f"'{word}' is not an option here{hint}; see {parser.prog} --help")
+    raise UsageError(
+        f"'{word}' is one word too many (put a name with spaces into quotes); "
+        f"see {parser.prog} --help"
+    )
 
 
 def add_verb(

@@ -12,6 +12,7 @@ from micronet_lm.cli import cluster, parsers
 from micronet_lm.cli.cluster import add_cluster, asked_pool, wants_estimate
 from micronet_lm.cli.output import make_table, print_report, tell
 from micronet_lm.cli.parsers import Arguments, Verbs
+from micronet_lm.cli.plan_advice import Commands
 from micronet_lm.cli.run_tables import plan_shown
 from micronet_lm.errors import MicronetError, UsageError
 from micronet_lm.report.tables import CACHE_FIGURES, SCALES, table_names
@@ -104,7 +105,7 @@ def _train_and_show(arguments: Arguments) -> int:
     from micronet_lm.pipeline import Sources, State, Workspace
     from micronet_lm.pipeline.estimates import stage_costs
     from micronet_lm.pipeline.pool import run_side_by_side
-    from micronet_lm.pipeline.speed import measured_threads
+    from micronet_lm.pipeline.speed import measured_device
     from micronet_lm.pipeline.stage import in_order
     from micronet_lm.report.reproduction import Reproduction
     from micronet_lm.report.tables import load_table
@@ -124,8 +125,11 @@ def _train_and_show(arguments: Arguments) -> int:
             targets = [stage for stage in targets if workspace.state(stage) is not State.GONE]
     if arguments.dry_run:
         plan = made.estimate(targets, tell)
+        words = ["micronet", "reproduce", what, "--scale", scale, "--out", str(out)]
+        commands = Commands(plan=words)
         shown = chain(
-            plan_shown(str(out), plan, measured_threads()), () if is_figure else _shown(made)
+            plan_shown(str(out), plan, measured_device(), commands=commands),
+            () if is_figure else _shown(made),
         )
         more = {"plan": plan} if plan else {}
         return print_report({**made.as_json(), **more}, shown, as_json=arguments.json)

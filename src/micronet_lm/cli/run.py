@@ -1,9 +1,10 @@
 """`micronet run`: carry out a whole recipe, from its text to the report, in one command."""
 
 import os
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from micronet_lm.cli.cluster import HELP, add_cluster, asked_pool, wants_estimate
 from micronet_lm.cli.output import print_report, tell
@@ -19,13 +20,17 @@ from micronet_lm.cli.parsers import (
     real,
     refuse,
 )
+from micronet_lm.cli.plan_advice import Commands
 from micronet_lm.cli.run_tables import pipeline_shown, plan_shown
 from micronet_lm.cli.runs import INTERRUPTED, default_folder, tell_scaled
 from micronet_lm.config import describe_keys
 from micronet_lm.errors import UsageError, install_extra
 
 if TYPE_CHECKING:
-    from micronet_lm.pipeline import Sources
+    from micronet_lm.pipeline import Recipes, Sources
+
+TEACHER = "teacher."
+"""What the keys of the teacher's recipe begin with."""
 
 _EXAMPLE = (
     """examples:
@@ -113,8 +118,8 @@ def _run(arguments: Arguments) -> int:
     from micronet_lm.pipeline.estimates import estimate_recipe, stage_costs
     from micronet_lm.pipeline.pool import run_side_by_side
     from micronet_lm.pipeline.recipes import whole_recipe
-    from micronet_lm.pipeline.speed import measured_threads
-    from micronet_lm.pipeline.stages import MODELS, chosen_targets
+    from micronet_lm.pipeline.speed import measured_device
+    from micronet_lm.pipeline.stages import MODELS, chosen_targets, with_job
 
     pool = asked_pool(arguments)
     if pool.executor == "local":
@@ -138,14 +143,16 @@ def _run(arguments: Arguments) -> int:
     else:
         from micronet_lm.report.written import report_stage
 
-        setup = {"recipe": arguments.recipe, "overrides": arguments.overrides}
-        stages["report"] = report_stage(stages, setup)
+        own = {k: v for k, v in arguments.overrides.items() if not k.startswith("cluster.")}
+        setup = {"recipe": arguments.recipe, "overrides": own}
+        stages["report"] = with_job(report_stage(stages, setup), recipes)
     targets = chosen_targets(stages, arguments.until)
     if arguments.dry_run:
         rows = estimate_recipe(workspace, recipes, sources, targets, tell)
         free = workspace.free_bytes()
         plan = {"out": str(root), "free": free, "stages": rows}
-        shown = plan_shown(str(root), rows, measured_threads(), free)
+        commands = _commands(arguments, root, recipes)
+        shown = plan_shown(str(root), rows, measured_device(), free, commands)
         return print_report(plan, shown, as_json=arguments.json)
     try:
         if pool.executor == "slurm":
@@ -167,6 +174,34 @@ def _run(arguments: Arguments) -> int:
             break
     report = {"out": str(root), "stages": done}
     return print_report(report, pipeline_shown(root, done), as_json=arguments.json)
+
+
+def _commands(arguments: Arguments, root: Path, recipes: "Recipes") -> Commands:
+    """Return the commands that carry out a plan here, and its teacher elsewhere."""
+    own = {"--out": root, "--corpus": arguments.corpus, "--from": arguments.from_path}
+    given = [word for key, value in own.items() if value for word in (key, str(value))]
+    given += [word for run in arguments.take for word in ("--take", run)]
+    changed = _as_words(arguments.overrides)
+    plan = ["micronet", "run", arguments.recipe, *given, *changed]
+    if recipes.teacher is None or recipes.whole.distill is None:
+        return Commands(plan=plan)
+    name = str(recipes.whole.distill.teacher)
+    its = {
+        k.removeprefix(TEACHER): v
+        for k, v in arguments.overrides.items()
+        if k.startswith((TEACHER, "corpus."))
+    }
+    corpus = ["--corpus", str(arguments.corpus or root / "corpus")]
+    return Commands(plan=plan, teacher=["train", name, *corpus, *_as_words(its)])
+
+
+def _as_words(overrides: "Mapping[str, Any]") -> list[str]:
+    """Return overrides as words of a command line."""
+    words = []
+    for key, value in overrides.items():
+        text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        words += [f"--{key}", "none" if value is None else text]
+    return words
 
 
 def _sources(arguments: Arguments, root: Path) -> "Sources":

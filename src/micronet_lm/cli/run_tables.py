@@ -8,21 +8,22 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from micronet_lm.cli.output import amount, clock, make_table, size
+from micronet_lm.cli.plan_advice import Commands, advice
 
 if TYPE_CHECKING:
     from micronet_lm.report.samples import Sample
 
 
-LONG = 6 * 3600
-"""Seconds after which a stage is worth a cluster."""
-
-
 def plan_shown(
-    out: str, stages: Sequence[Mapping[str, Any]], threads: int, free: int | None = None
+    out: str,
+    stages: Sequence[Mapping[str, Any]],
+    device: str,
+    free: int | None = None,
+    commands: Commands | None = None,
 ) -> Iterator[RenderableType]:
     """Yield a table with one line per stage and the sums of what is still to be done.
 
-    `threads` is what the estimates were measured with.
+    `device` is what the estimates were measured with.
     """
     columns = ("state", "parameters", "tokens", "memory", "disk", "time")
     table = make_table("stage", *columns, title=f"Plan of {out}", left=True)
@@ -38,17 +39,11 @@ def plan_shown(
     table.add_row("still to do", f"{len(todo)} of {len(stages)}", *all_cells, style="bold")
     yield table
     room = f"; {size(free)} are free on the disk" if free else ""
-    measured = "1 thread" if threads == 1 else f"{threads} threads"
     yield (
         "Time and memory are estimated from a short measurement on this machine with "
-        f"{measured} (OMP_NUM_THREADS){room}."
+        f"{device}{room}."
     )
-    if long := [row["stage"] for row in todo if (row["seconds"] or 0) > LONG]:
-        yield (
-            f"More than {LONG // 3600} hours each: {', '.join(long)}. --executor slurm makes every "
-            "stage a job of a cluster; a training may also run on several nodes under torchrun and "
-            "be handed over with --take STAGE=RUN (docs/cluster.md)."
-        )
+    yield from advice(stages, commands)
 
 
 def pipeline_shown(root: Path, stages: Mapping[str, Mapping[str, Any]]) -> Iterator[RenderableType]:

@@ -127,6 +127,7 @@ def training_job(arguments: Arguments, verb: str, check: Callable[[Recipe, "Run"
         return Job(run, recipe, run.corpus(arguments.corpus))
     run = Run(arguments.out)
     recipe, scaled = load_scaled(arguments.recipe, arguments.overrides)
+    recipe = merge_recipe(recipe, {"cluster": None})  # of a pipeline's jobs, not of a run
     check(recipe, run)
     if arguments.corpus is not None:
         corpus = Corpus.open(arguments.corpus)

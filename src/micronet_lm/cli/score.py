@@ -21,6 +21,8 @@ from micronet_lm.evaluation import perplexity
 if TYPE_CHECKING:
     from micronet_lm.runtime.scores import LineScore, Scores
 
+TAB = "\t"
+
 _EXAMPLE = """examples:
   micronet score story.txt -m model.safetensors
   echo "the cat sat on the mat" | micronet score - --json
@@ -57,7 +59,10 @@ def _run(arguments: Arguments) -> int:
             raise CorpusError(f"{arguments.file} has no line to score; give at least one")
         each = lm.score_lines(lines, arguments.threads)
         found = [{"text": own.text, **_summary(own)} for own in each]
-        shown = [f"{own.log_probability:.4f}\t{own.perplexity:.2f}\t{own.text}" for own in each]
+        shown = [
+            f"{own.log_probability:.4f}\t{own.perplexity:.2f}\t{harmless(own.text, kept=TAB)}"
+            for own in each
+        ]
         report = {**_total(each), "lines": found}
     else:
         scored = lm.score(text, arguments.threads)

@@ -1,6 +1,5 @@
 """`micronet verify`: compare what this program wrote with its checksums."""
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +10,7 @@ from rich.text import Text
 from micronet_lm.cli.output import harmless, make_table, print_report
 from micronet_lm.cli.parsers import Arguments, Verbs, add_verb
 from micronet_lm.errors import MicronetError, UsageError
+from micronet_lm.files import read_json
 from micronet_lm.runs import is_run, open_checkpoint, run_input, run_recipe
 from micronet_lm.runs.files import BEST, CORPUS, LAST, RECIPE, STAGES
 from micronet_lm.runs.seal import seal_holds
@@ -145,7 +145,7 @@ def _run_folder(path: Path) -> Iterator[Finding]:
 
 def _manifest_kind(path: Path) -> tuple[str, Callable[[Path], str]] | None:
     try:
-        form = json.loads((path / "manifest.json").read_bytes())["format"]
+        form = read_json(path / "manifest.json")["format"]
     except (OSError, ValueError, KeyError, TypeError):
         form = None
     known: dict[Any, tuple[str, Callable[[Path], str]]] = {

@@ -22,7 +22,8 @@ from torch import Tensor
 from micronet_lm.config import CacheConfig
 from micronet_lm.model import LanguageModel
 from micronet_lm.model.recall import recall
-from micronet_lm.training import CHUNK, hidden_states, perplexity
+from micronet_lm.model.sizes import sizes_for
+from micronet_lm.training import hidden_states, perplexity
 
 STEP = math.log(1.25)
 """First step along log θ."""
@@ -198,7 +199,7 @@ class Surface:
         model: LanguageModel,
         ids: NDArray[np.unsignedinteger],
         *,
-        chunk: int = CHUNK,
+        chunk: int | None = None,
         advance: Callable[[int], None] = lambda _: None,
     ) -> None:
         states, words, logs = [], [], []
@@ -233,9 +234,9 @@ class Surface:
     @torch.inference_mode()
     def softmax_loss(self, model: LanguageModel, scale: float) -> float:
         """Return the mean loss of a model's softmax, given hidden states of another size."""
-        total = 0.0
-        for low in range(self._begin, self._begin + len(self.log_softmax), CHUNK):
-            high = min(low + CHUNK, self._begin + len(self.log_softmax))
+        total, chunk = 0.0, sizes_for(self._states.device).chunk
+        for low in range(self._begin, self._begin + len(self.log_softmax), chunk):
+            high = min(low + chunk, self._begin + len(self.log_softmax))
             hidden, words = scale * self._states[0, low:high], self._words[0, low:high]
             logs = model.softmax.log_probability(hidden, words, model.tables)
             total -= float(logs.double().sum())
@@ -275,7 +276,9 @@ class Surface:
 
     def _parts(self, ramp: int) -> Tensor:
         """Return the part of λ that each word with a cache gets on the ramp."""
-        held = self._begin + torch.arange(self._without, len(self.log_softmax), dtype=torch.float64)
+        like = self.log_softmax
+        held = torch.arange(self._without, len(like), dtype=torch.float64, device=like.device)
+        held = self._begin + held
         return (held / ramp).clamp(max=1) if ramp else torch.ones_like(held)
 
     def _mixed(self, log_cache: Tensor, lam: float, parts: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ from micronet_lm.corpus import Corpus
 from micronet_lm.errors import ConfigError
 from micronet_lm.model import LanguageModel, Memory
 from micronet_lm.training import Batch, Input, Loss, Outcome, Run, train
+from micronet_lm.training.device import on_device
 
 
 class Distillation:
@@ -34,8 +35,8 @@ class Distillation:
         """Return the mixed loss of hidden states (B, T, D), and both parts of it."""
         length, count = batch.targets.shape[1], self._config.count
         labels = self._labels.windows(batch.starts.tolist(), length, count)
-        words = torch.from_numpy(labels.words).to(hidden.device)  # (B, T, K)
-        weights = torch.from_numpy(labels.weights).to(hidden.device)
+        words = on_device(labels.words, hidden.device)  # (B, T, K)
+        weights = on_device(labels.weights, hidden.device)
         # The true word is one more asked word: so every bin's sum is computed once.
         asked = torch.cat([words, batch.targets.unsqueeze(2)], dim=2)
         logs = model.log_probabilities(hidden, asked, batch.targets, memory)  # (B, T, K + 1)

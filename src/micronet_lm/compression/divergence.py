@@ -5,10 +5,8 @@ import torch
 from numpy.typing import NDArray
 
 from micronet_lm.model import LanguageModel, Memory
+from micronet_lm.model.sizes import sizes_for
 from micronet_lm.training import hidden_states
-
-ROWS = 128
-"""Number of tokens whose full distributions are in memory at once."""
 
 
 @torch.inference_mode()
@@ -25,8 +23,9 @@ def mean_divergence(
     for (hidden, words), (hidden_too, _) in zip(
         hidden_states(reference, ids), hidden_states(other, ids), strict=True
     ):
-        for low in range(0, len(words), ROWS):
-            part, logs = slice(low, low + ROWS), []
+        rows = sizes_for(words.device).compared_rows
+        for low in range(0, len(words), rows):
+            part, logs = slice(low, low + rows), []
             following = words[part].unsqueeze(0)
             for number, states in enumerate((hidden, hidden_too)):
                 own = states[part].unsqueeze(0)

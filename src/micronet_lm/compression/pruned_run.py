@@ -14,7 +14,7 @@ from micronet_lm.compression.sources import train_on
 from micronet_lm.config import PruneConfig, Recipe, merge_recipe, with_train_changes
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import ConfigError, RunError, UsageError
-from micronet_lm.files import write_text
+from micronet_lm.files import read_json, write_text
 from micronet_lm.layout import counted_size, prunable_sizes
 from micronet_lm.model import LanguageModel
 from micronet_lm.runs.files import PRUNING
@@ -47,7 +47,7 @@ class Plan:
     def load(cls, file: Path) -> "Plan":
         """Read the values that `as_json` returned."""
         try:
-            tree = json.loads(file.read_text(encoding="utf-8"))
+            tree = read_json(file)
             parts = {
                 key: {name: float(entry[key]) for name, entry in tree["matrices"].items()}
                 for key in ("initial", "final")

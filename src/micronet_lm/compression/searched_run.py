@@ -45,7 +45,8 @@ def write_searched_run(
     recipe = merge_recipe(run.recipe(), values)
     model = run.model(which)
     fold_temperature(model, temperature)
-    model.cache = Cache(recipe.cache) if recipe.cache else None
+    device = next(model.parameters()).device
+    model.cache = Cache(recipe.cache).to(device) if recipe.cache else None
     progress = run.progress(which)
     if split == "valid":  # another split's loss is no validation loss
         progress = replace(progress, best_loss=kept.loss if kept else search.before)

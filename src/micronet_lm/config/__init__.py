@@ -1,5 +1,6 @@
 """Recipes: documented, frozen section types, strict loading, dotted overrides."""
 
+from micronet_lm.config.cluster import ClusterConfig, JobConfig
 from micronet_lm.config.compression import (
     DistillConfig,
     PruneConfig,
@@ -45,9 +46,11 @@ __all__ = [
     "PLACEMENTS",
     "TEXT_PLACES",
     "CacheConfig",
+    "ClusterConfig",
     "CorpusConfig",
     "DistillConfig",
     "HebbianConfig",
+    "JobConfig",
     "ModelConfig",
     "NgramsConfig",
     "PackConfig",

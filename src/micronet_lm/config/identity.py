@@ -14,6 +14,7 @@ NEWER: dict[str, Any] = {
     "model.scale_embedding": False,
     "cache.trained": True,
     "train.prefix": 0,
+    "train.optimizer": "adam",
     "prune.weights": "matrices",
     "quantize.batch": None,
 }

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self, get_args
 
 from pydantic import Field, field_validator, model_validator
 
+from micronet_lm.config.cluster import ClusterConfig
 from micronet_lm.config.compression import DistillConfig, PruneConfig, SearchConfig
 from micronet_lm.config.ngrams import NgramsConfig
 from micronet_lm.config.packing import PackConfig
@@ -192,6 +193,10 @@ class TrainConfig(Section):
     warmup: int = Field(default=1000, ge=0)
     """Steps over which the learning rate rises linearly from zero."""
 
+    optimizer: Literal["adam", "muon"] = "adam"
+    """`adam` for all weights, as in the paper, or `muon` for the layers' matrices and Adam for the
+    rest."""
+
     beta1: float = Field(default=0.9, ge=0.0, lt=1.0)
     """Adam's decay of the mean of gradients."""
 
@@ -218,9 +223,10 @@ class TrainConfig(Section):
     """Tokens before each random window that are read without gradients, so that its first tokens
     have keys, values and a filled cache; 0, as in the paper, begins a window with nothing."""
 
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     """Precision of training's matrix products; `auto` chooses bfloat16 if a measurement shows that
-    it works on this machine and is at least 1.1 times as fast (see `micronet doctor`)."""
+    it works on this machine and is at least 1.1 times as fast (see `micronet doctor`). On a GPU it
+    is bfloat16 where the GPU multiplies that, and float16 with a scaled loss elsewhere."""
 
     evaluate_every: int = Field(default=1000, ge=1)
     """Steps between two evaluations on the validation split; the last step always has one."""
@@ -298,6 +304,9 @@ class Recipe(Section):
 
     pack: PackConfig | None = None
     """The form of the packed file; absent means integers of equal widths and plain words."""
+
+    cluster: ClusterConfig | None = None
+    """What the jobs of single stages ask of a cluster; absent means what the estimate says."""
 
     @field_validator("cache")
     @classmethod

@@ -16,7 +16,7 @@ from micronet_lm.errors import CorpusError
 _BROKEN = (
     *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError),
     NotImplementedError,  # a method or a version of zip that Python does not have
-    *(UnicodeError, struct.error, OverflowError),  # names and numbers that are none
+    *(UnicodeError, struct.error, OverflowError),  # malformed names and numbers
 )
 
 

@@ -11,7 +11,7 @@ from micronet_lm.config import own_text_command
 from micronet_lm.corpus.splits import SPLITS, Ratio
 from micronet_lm.corpus.textfiles import SUFFIXES
 from micronet_lm.errors import CorpusError
-from micronet_lm.files import write_text
+from micronet_lm.files import read_json, write_text
 
 MANIFEST = "manifest.json"
 VOCABULARY = "vocabulary.tsv"
@@ -150,7 +150,7 @@ def _read(folder: Path) -> dict[str, Any]:
             f"there is no corpus folder {folder}: make it with micronet corpus build --out {folder}"
         )
     try:
-        record = json.loads((folder / MANIFEST).read_bytes())
+        record = read_json(folder / MANIFEST)
     except FileNotFoundError:
         if any((folder / name).exists() for name in FILES):
             raise CorpusError(
@@ -163,7 +163,7 @@ def _read(folder: Path) -> dict[str, Any]:
             f"{folder} is not a corpus, it has no {MANIFEST}: give a folder that "
             f"micronet corpus build wrote{instead}"
         ) from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise _damaged(folder, f"not JSON: {error}") from error
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise CorpusError(

@@ -1,6 +1,7 @@
 """The source for a user's own text: a file, a folder or a pattern."""
 
 import glob
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -89,6 +90,32 @@ def find_files(source: str) -> list[Path]:
     if not files:
         raise CorpusError(f"{where}: give a text file, a folder of text files or a pattern")
     return _each_once(files)
+
+
+def left_out(source: str) -> str:
+    """Return a sentence on files of a folder that are not read; empty if there are none.
+
+    Hidden files and folders are not meant to be read, so they are not counted.
+    """
+    folder = expanded(source)
+    if not folder.is_dir():
+        return ""
+    others = [
+        file
+        for file in folder.rglob("*")
+        if file.suffix.lower() not in SUFFIXES
+        and not any(part.startswith(".") for part in file.relative_to(folder).parts)
+        and file.is_file()
+    ]
+    if not others:
+        return ""
+    names = " and ".join("*" + suffix for suffix in SUFFIXES)
+    number = f"{len(others):,} other file{'s are' if len(others) > 1 else ' is'} left out"
+    ((usual, _),) = Counter(file.suffix for file in others).most_common(1)
+    return (
+        f"{number}: of a folder, {names} are read; for others give a pattern in quotes, such as "
+        f"'{source.rstrip('/')}/**/*{usual}'"
+    )
 
 
 def expanded(source: str | Path) -> Path:

@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from micronet_lm.model.logsumexp import KEEP_BYTES, PIECE_BYTES, Room, pieces, with_bias
+from micronet_lm.model.logsumexp import Room, pieces, with_bias
+from micronet_lm.model.sizes import sizes_for
 
 
 def linear_log_softmax(x: Tensor, weight: Tensor, bias: Tensor, words: Tensor) -> Tensor:
@@ -28,12 +29,12 @@ def linear_log_softmax(x: Tensor, weight: Tensor, bias: Tensor, words: Tensor) -
 class _LinearLogSoftmax(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, words: Tensor) -> Tensor:
-        count, size = len(x), len(weight)
+        count, size, sizes = len(x), len(weight), sizes_for(x.device)
         exact = torch.promote_types(x.dtype, torch.float32)
-        keep = any(ctx.needs_input_grad) and 4 * count * size <= KEEP_BYTES
+        keep = any(ctx.needs_input_grad) and 4 * count * size <= sizes.logits_kept
         room, kept = Room(x), []
         result = x.new_empty(words.shape, dtype=exact)
-        for piece in pieces(count, size, PIECE_BYTES):
+        for piece in pieces(count, size, sizes.logits):
             part = x[piece]
             softmax = x.new_empty(len(part), size) if keep else None
             total = room.logsumexp(part, weight, out=softmax)
@@ -53,7 +54,7 @@ class _LinearLogSoftmax(torch.autograd.Function):
         room = Room(x)
         d_x = torch.empty_like(x)
         d_weight = torch.zeros_like(weight, dtype=exact)  # a sum of many pieces, so not in bfloat16
-        for number, piece in enumerate(pieces(count, size, PIECE_BYTES)):
+        for number, piece in enumerate(pieces(count, size, sizes_for(x.device).logits)):
             part = x[piece]
             if kept:
                 softmax = kept[number]

@@ -2,8 +2,8 @@
 
 The log-probability of a word is its own logit, a dot product, minus this number; so the loss needs
 no other pass over a bin. The gradient is softmax(W x + b). A small one is kept from the forward
-pass, a larger one is computed again. Either way the logits are computed in pieces that stay in the
-processor's cache between the product, the softmax and the next product.
+pass, a larger one is computed again. Either way the logits are computed in pieces (`sizes.py`):
+on a processor they stay in its cache between the product, the softmax and the next product.
 """
 
 from typing import Any
@@ -11,14 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-KEEP_BYTES = 128 << 20
-"""Largest fp32 softmax in bytes that is kept for the backward pass."""
-
-BLOCK_BYTES = 24 << 20
-"""Size of the blocks it is kept in, in bytes; larger ones would be fresh memory each time."""
-
-PIECE_BYTES = 4 << 20
-"""Size of a piece of logits in bytes, which stays in the processor's cache."""
+from micronet_lm.model.sizes import sizes_for
 
 
 def linear_logsumexp(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -44,21 +37,21 @@ class _LinearLogSumExp(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
         count, words = len(x), len(weight)
-        room = Room(x)
-        if any(ctx.needs_input_grad) and 4 * count * words <= KEEP_BYTES:
+        room, sizes = Room(x), sizes_for(x.device)
+        if any(ctx.needs_input_grad) and 4 * count * words <= sizes.logits_kept:
             totals, kept = [], []
-            for block in pieces(count, words, BLOCK_BYTES):
+            for block in pieces(count, words, sizes.logits_block):
                 softmax = x.new_empty(len(x[block]), words)
                 totals += [
                     room.logsumexp(x[block][piece], weight, out=softmax[piece])
-                    for piece in pieces(len(softmax), words, PIECE_BYTES)
+                    for piece in pieces(len(softmax), words, sizes.logits)
                 ]
                 kept.append(softmax)
             ctx.save_for_backward(x, weight, *kept)
             return torch.cat(totals)
         # Pieces of words: each has its own total, and the totals have theirs.
         by_piece = torch.stack(
-            [room.logsumexp(x, weight[piece]) for piece in pieces(words, count, PIECE_BYTES)]
+            [room.logsumexp(x, weight[piece]) for piece in pieces(words, count, sizes.logits)]
         )
         total = torch.logsumexp(by_piece, dim=0)  # (pieces, N) → (N)
         ctx.save_for_backward(x, weight)
@@ -68,18 +61,18 @@ class _LinearLogSumExp(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
         x, weight, *kept = ctx.saved_tensors
-        count, words = len(x), len(weight)
+        count, words, sizes = len(x), len(weight), sizes_for(x.device)
         gradient = gradients[0].to(x.dtype).unsqueeze(1)  # (N, 1)
         # Scaling x and the results by the gradient saves scaling the much larger softmax.
         if kept:
             d_x, d_weight = torch.empty_like(x), torch.zeros_like(weight)
-            for block, softmax in zip(pieces(count, words, BLOCK_BYTES), kept, strict=True):
+            for block, softmax in zip(pieces(count, words, sizes.logits_block), kept, strict=True):
                 torch.mm(softmax, weight, out=d_x[block])
                 d_weight.addmm_(softmax.mT, x[block] * gradient[block])
             return d_x.mul_(gradient), d_weight
         d_x, d_weight = torch.zeros_like(x), torch.empty_like(weight)
         room = Room(x)
-        for piece, share in zip(pieces(words, count, PIECE_BYTES), ctx.shares, strict=True):
+        for piece, share in zip(pieces(words, count, sizes.logits), ctx.shares, strict=True):
             softmax = room.take("kept", count, len(weight[piece]), x.dtype)
             room.softmax(x, weight[piece], out=softmax)
             scale = gradient * share.unsqueeze(1)  # what this piece has of the whole softmax

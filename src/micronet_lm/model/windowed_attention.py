@@ -13,8 +13,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-BLOCK = 48
-"""Queries per block (R). A smaller block wastes less on S − C, a larger one is more efficient."""
+from micronet_lm.model.sizes import sizes_for
 
 
 class Rounding(Protocol):
@@ -72,7 +71,7 @@ class _WindowedAttention(torch.autograd.Function):
         rounding: Rounding | None,
     ) -> Tensor:
         batch, time, heads, _ = queries.shape
-        size = min(BLOCK, time)  # R
+        size = min(sizes_for(queries.device).attention_queries, time)  # R
         context = positions.shape[1]  # C
         q = _blocks(queries, size, size)  # (G, R, K), with G = B·H·blocks
         k = _blocks(keys, size, size + context - 1)  # (G, S, K)

@@ -10,10 +10,10 @@ function complain(error) {
   part("problem").hidden = false;
 }
 
-/** Run something that may fail; its error is a sentence on the page. */
-async function careful(work) {
+/** Run something that may fail; its error is a sentence on the page, until the reader does something else. */
+async function careful(work, asked = true) {
   try {
-    part("problem").hidden = true;
+    if (asked) part("problem").hidden = true;
     return await work();
   } catch (error) {
     complain(error);
@@ -68,7 +68,7 @@ let waiting;
 function changed(transport) {
   careful(() => suggest(transport));
   clearTimeout(waiting);
-  waiting = setTimeout(() => careful(() => colourText(transport)), READ_AFTER);
+  waiting = setTimeout(() => careful(() => colourText(transport), false), READ_AFTER);
 }
 
 async function writeOn(transport) {

@@ -1,6 +1,8 @@
 """What SLURM says of jobs, by `squeue` alone: many clusters have no accounting (`sacct`)."""
 
+import os
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 
 WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD")
@@ -61,3 +63,26 @@ def job_states() -> dict[str, JobState] | None:
         reason, _, place = rest.rpartition("|")
         found[number.strip()] = JobState(name=state, reason=reason.strip(), place=place.strip())
     return found
+
+
+def exit_code(number: str) -> int | None:
+    """Return the exit code of a job that has ended; None if the cluster does not say."""
+    words = ["squeue", "--noheader", "--states=all", f"--jobs={number}", "--Format=exit_code"]
+    try:
+        done = subprocess.run(  # noqa: S603
+            words, capture_output=True, text=True, check=False, timeout=60
+        )
+        return os.waitstatus_to_exitcode(int(done.stdout))
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+
+
+def cancel(number: str) -> None:
+    """Cancel a job; one that has ended already does not mind."""
+    with suppress(OSError, subprocess.TimeoutExpired):
+        subprocess.run(  # noqa: S603
+            ["scancel", number],  # noqa: S607
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )

@@ -1,11 +1,11 @@
 """The cost of each stage of a recipe: parameters, tokens, memory, disk and time."""
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from micronet_lm.accounting import describe
+from micronet_lm.accounting import PAPER, Target, count, describe
 from micronet_lm.config import Recipe, merge_recipe
 from micronet_lm.corpus.tokenizers import newest_tokenizer
 from micronet_lm.errors import RunError
@@ -21,6 +21,12 @@ SEARCHES = 4.5
 EXACT = 3.0
 """Largest slow-down of a quantized model's exact arithmetic."""
 
+MARGIN = 1.25
+"""Memory of a stage in what a short measurement needed: evaluation and saving come on top."""
+
+TRAINING = 3
+"""Operations of a training step in forward passes: one forward, two backward."""
+
 SHORT = 5.0
 """Seconds of stages that only read and write files."""
 
@@ -34,11 +40,17 @@ class Cost:
     tokens: int | None = None
     """Number of tokens that it reads."""
     memory: int | None = None
-    """Memory in bytes, measured."""
+    """Memory in bytes, measured on this machine, with a margin."""
     disk: int | None = None
     """Size of its results in bytes."""
     seconds: float | None = None
     """Time, estimated from a measurement on this machine."""
+    operations: float | None = None
+    """Multiplications and additions of the models, at most: all bins are counted for all tokens."""
+    steps: int | None = None
+    """Steps of training, after each of which processes exchange gradients."""
+    rows: int | None = None
+    """Sequences of a step that are computed together; processes divide them evenly."""
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values for a JSON object."""
@@ -53,6 +65,10 @@ class Costs:
 
     def of(self, stage: str, folder: Path) -> Cost:
         """Estimate a stage; finished steps of a training in its folder are not counted."""
+        cost = self._of(stage, folder)
+        return cost if cost.memory is None else replace(cost, memory=int(MARGIN * cost.memory))
+
+    def _of(self, stage: str, folder: Path) -> Cost:
         recipes = self._recipes
         if stage in recipes.trained:
             return self._training(recipes.trained[stage], folder)
@@ -82,7 +98,8 @@ class Costs:
 
     def _training(self, recipe: Recipe, folder: Path) -> Cost:
         shape, config = self._shaped(recipe), recipe.train
-        speed, parameters = speed_of(shape), self._parameters(shape)
+        speed, target = speed_of(shape), _target(shape)
+        parameters = target.parameters
         left = max(0, config.steps - _done(folder))
         evaluations = left // config.evaluate_every + 1
         read = evaluations * self._facts.tokens["valid"] + self._facts.tokens["test"]
@@ -92,6 +109,10 @@ class Costs:
             memory=speed.train_memory,
             disk=16 * parameters,  # the best weights, and the last with both means of Adam
             seconds=left * speed.step_seconds + read * speed.read_seconds,
+            operations=_operations(target)
+            * (TRAINING * left * config.batch * config.window + read),
+            steps=left,
+            rows=config.batch // config.accumulate,
         )
 
     def _labels(self, teacher: Recipe) -> Cost:
@@ -99,10 +120,12 @@ class Costs:
         assert config is not None  # noqa: S101
         speed, tokens = speed_of(shape), self._facts.tokens["train"]
         size = self._facts.id_bytes + (2 if config.method == "top-k" else 0)
+        target = _target(shape)
         return Cost(
-            parameters=self._parameters(shape),
+            parameters=target.parameters,
             tokens=tokens,
             memory=speed.read_memory,
+            operations=_operations(target) * tokens,
             disk=tokens * config.count * size,
             seconds=tokens * speed.label_seconds,
         )
@@ -117,7 +140,9 @@ class Costs:
     def _search(self, size: int) -> Cost:
         shape = merge_recipe(self._shaped(self._recipes.student), {"cache.size": size})
         tokens = int(SEARCHES * self._facts.tokens["valid"]) + self._facts.tokens["test"]
-        return self._reading(shape, tokens)
+        cost = self._reading(shape, tokens)
+        kept = 2 * 4 * shape.model.width * self._facts.tokens["valid"]  # hidden states, and a copy
+        return replace(cost, memory=(cost.memory or 0) + kept)
 
     def _quantize(self, steps: int) -> Cost:
         """Estimate steps in float32, and evaluation in the exact arithmetic of integers."""
@@ -125,20 +150,26 @@ class Costs:
             self._shaped(self._recipes.student), {"train.precision": "float32", "distill": None}
         )
         config, tokens = shape.train, self._facts.tokens["valid"] + self._facts.tokens["test"]
-        speed, parameters = speed_of(shape), self._parameters(shape)
+        speed, target = speed_of(shape), _target(shape)
+        trained, parameters = steps * config.batch * config.window, target.parameters
         return Cost(
             parameters=parameters,
-            tokens=steps * config.batch * config.window + tokens,
-            memory=speed.train_memory,
+            tokens=trained + tokens,
+            operations=_operations(target) * (TRAINING * trained + tokens),
+            steps=steps,
+            rows=config.batch // config.accumulate,
+            memory=speed.train_memory + 8 * parameters,  # the exact arithmetic is in doubles
             disk=16 * parameters,
             seconds=EXACT * (steps * speed.step_seconds + tokens * speed.read_seconds),
         )
 
     def _reading(self, shape: Recipe, tokens: int) -> Cost:
         speed: Speed = speed_of(shape)
+        target = _target(shape)
         return Cost(
-            parameters=self._parameters(shape),
+            parameters=target.parameters,
             tokens=tokens,
+            operations=_operations(target) * tokens,
             memory=speed.read_memory,
             seconds=tokens * speed.read_seconds,
         )
@@ -147,11 +178,15 @@ class Costs:
         """Return the recipe with the vocabulary size of the text."""
         return merge_recipe(recipe, {"model.vocabulary": self._facts.words})
 
-    def _parameters(self, shape: Recipe) -> int:
-        anywhere = (1,) * (
-            len(shape.model.cutoffs) + 1
-        )  # shares of bins matter only for operations
-        return describe(shape, "recipe", anywhere).parameters
+
+def _target(shape: Recipe) -> Target:
+    # Shares of bins matter only for the input's projection, a small part of the operations.
+    return describe(shape, "recipe", (1,) * (len(shape.model.cutoffs) + 1))
+
+
+def _operations(target: Target) -> float:
+    """Return the operations per token of a model, as the accounting counts them."""
+    return float(count(target, PAPER).operations)
 
 
 def _done(folder: Path) -> int:

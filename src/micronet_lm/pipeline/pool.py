@@ -15,7 +15,7 @@ from micronet_lm.machine import core_count
 from micronet_lm.pipeline.costs import Cost
 from micronet_lm.pipeline.resources import Resources
 from micronet_lm.pipeline.runner import Tell, perform, plan, prepare, writing
-from micronet_lm.pipeline.stage import Stage
+from micronet_lm.pipeline.stage import Stage, in_order
 from micronet_lm.pipeline.submission import ClusterJobs, End, LocalJobs, has_submitit
 from micronet_lm.pipeline.workspace import State, Workspace
 
@@ -66,6 +66,8 @@ def run_side_by_side(
     """
     with writing(workspace), workspace.locked():
         todo = {own.stage.fingerprint: own.stage for own in plan(workspace, targets) if own.runs}
+        if pool.executor == "slurm":
+            pool.resources.check(in_order(targets))
         tell(f"{len(todo)} stages to run")
         if pool.executor == "slurm":
             jobs: LocalJobs = ClusterJobs(

@@ -26,6 +26,9 @@ _LATER: dict[str, Any] = dict.fromkeys(
 )
 """Sections that act after a model's first training."""
 
+_WHOLE: dict[str, Any] = {**_LATER, "cluster": None}
+"""Sections that are not part of a model's own recipe."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Recipes:
@@ -83,7 +86,7 @@ def split_recipe(
     name: str, recipe: Recipe, for_teacher: Mapping[str, Any] | None = None
 ) -> Recipes:
     """Return the recipes of a recipe's models."""
-    student = merge_recipe(recipe, _LATER)
+    student = merge_recipe(recipe, _WHOLE)
     teacher, scaled = _teacher(recipe, for_teacher or {})
     return Recipes(
         name=name,
@@ -121,6 +124,7 @@ def _teacher(
                 "give a recipe without it as distill.teacher"
             )
     same = {"corpus": recipe.corpus.model_dump(), "model.vocabulary": recipe.model.vocabulary}
+    same |= {"cluster": None}
     return merge_recipe(teacher, same), scaled
 
 

@@ -1,9 +1,9 @@
 """Records of stages that were completed elsewhere: small files instead of their runs."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from micronet_lm.files import read_json
 from micronet_lm.pipeline.runner import perform, prepare
 from micronet_lm.pipeline.stage import Stage, in_order
 from micronet_lm.pipeline.workspace import State, Workspace
@@ -39,7 +39,7 @@ def told_of_records(adopted: int | None, folder: Path) -> str:
 def _text_of(folder: Path, corpus: Stage) -> str | None:
     """Return the fingerprint of the text that a folder's records were made with, if known."""
     for file in folder.glob("corpus-*.json"):
-        record = json.loads(file.read_text(encoding="utf-8"))
+        record = read_json(file)
         if record.get("fingerprint") == corpus.fingerprint:
             found: str | None = record["result"].get("fingerprint")
             return found

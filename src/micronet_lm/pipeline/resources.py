@@ -1,12 +1,25 @@
-"""What a stage asks of a cluster: time, memory, processors, GPUs, and where it may run."""
+"""What a stage asks of a cluster: time, memory, nodes, GPUs, and where it may run.
 
-from collections.abc import Mapping
+What the command line says of a stage comes first, then what the recipe says of it, then what the
+command line says of all stages, then the plan's estimate with a margin.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
 
+from micronet_lm.config import JobConfig
+from micronet_lm.config.cluster import memory_bytes
 from micronet_lm.errors import UsageError
 from micronet_lm.pipeline.costs import Cost
+from micronet_lm.pipeline.stage import Stage
+
+SHARED = ("teacher", "soft-labels", "student", "sensitivity", "prune", "quantize")
+"""Stages whose work several processes can share, on one node or on several."""
+
+COMPUTING = (*SHARED, "search-cache", "search-again")
+"""Stages that a GPU makes faster; the others get one only if it is asked for by name."""
 
 TIME_MARGIN, SPARE_MINUTES = 3.0, 30
 """A job may take this many times its estimate, which was measured on another machine, and more."""
@@ -27,7 +40,9 @@ class Resources:
     memory: Mapping[str, int] = field(default_factory=dict)
     """Memory in bytes, likewise."""
     gpus: Mapping[str, int] = field(default_factory=dict)
-    """GPUs, likewise."""
+    """GPUs per node, likewise."""
+    nodes: Mapping[str, int] = field(default_factory=dict)
+    """Nodes, likewise; those for all stages only count where processes can share the work."""
     partition: str | None = None
     account: str | None = None
     qos: str | None = None
@@ -37,26 +52,88 @@ class Resources:
     more: Mapping[str, str] = field(default_factory=dict)
     """Other options of sbatch, by their names."""
 
-    def of(self, stage: str, cost: Cost) -> dict[str, Any]:
+    def of(self, stage: Stage, cost: Cost, threads: int = 1) -> dict[str, Any]:
         """Return what a stage's job asks for, as submitit's parameters."""
-        minutes = _asked(self.minutes, stage) or _minutes(cost)
-        memory = _asked(self.memory, stage) or _memory(cost)
-        gpus = _asked(self.gpus, stage)
+        said = stage.job or JobConfig()
+        limit = None if said.hours is None else ceil(60 * said.hours)
+        room = None if said.memory is None else memory_bytes(said.memory)
+        each = self.processes(stage)
+        minutes = _asked(self.minutes, stage, limit) or _minutes(cost)
+        memory = _asked(self.memory, stage, room) or each * _memory(cost)
+        nodes = self.node_count(stage)
         named = {
-            "slurm_partition": self.partition,
+            "slurm_partition": said.partition or self.partition,
             "slurm_account": self.account,
             "slurm_qos": self.qos,
             "slurm_constraint": self.constraint,
             "slurm_setup": list(self.setup) or None,
             "slurm_additional_parameters": dict(self.more) or None,
-            "gpus_per_node": gpus or None,
+            "gpus_per_node": self.gpu_count(stage) or None,
+            "nodes": nodes if nodes > 1 else None,
         }
         given = {name: value for name, value in named.items() if value is not None}
-        return {"timeout_min": minutes, "slurm_mem": f"{ceil(memory / (1 << 20))}M", **given}
+        return {
+            "timeout_min": minutes,
+            "slurm_mem": f"{ceil(memory / (1 << 20))}M",
+            "cpus_per_task": threads * each,
+            **given,
+        }
+
+    def gpu_count(self, stage: Stage) -> int:
+        """Return how many GPUs a stage's job gets on each node."""
+        said = stage.job.gpus if stage.job else None
+        named = self.gpus.get(stage.name, said)
+        if named is not None:
+            return named
+        general = self.gpus.get("", 0)
+        if stage.name in SHARED:
+            return general
+        return min(general, 1) if stage.name in COMPUTING else 0
+
+    def node_count(self, stage: Stage) -> int:
+        """Return how many nodes a stage's job gets; refuse several for work of one process."""
+        said = stage.job.nodes if stage.job else None
+        named = self.nodes.get(stage.name, said)
+        if stage.name in SHARED:
+            return named or self.nodes.get("", 1)
+        if named is not None and named > 1:
+            raise UsageError(
+                f"the stage {stage.name} is the work of one process, so it cannot have {named} "
+                f"nodes; stages that can are {', '.join(SHARED)}"
+            )
+        return 1
+
+    def processes(self, stage: Stage) -> int:
+        """Return how many processes work on a stage on each node: one per GPU."""
+        return max(1, self.gpu_count(stage)) if stage.name in SHARED else 1
+
+    def check(self, stages: Sequence[Stage]) -> None:
+        """Refuse names of stages that there are not, and processes that cannot share a stage."""
+        for stage in stages:
+            self._check_batch(stage, self.node_count(stage) * self.processes(stage))
+        known = {stage.name for stage in stages}
+        options = {"time": self.minutes, "memory": self.memory, "gpus": self.gpus}
+        for option, values in {**options, "nodes": self.nodes}.items():
+            for name in values.keys() - known - {""}:
+                raise UsageError(
+                    f"--{option} {name}=...: there is no stage {name} here; the stages are "
+                    f"{', '.join(sorted(known))}"
+                )
+
+    def _check_batch(self, stage: Stage, processes: int) -> None:
+        """Refuse processes that cannot divide a training's batch evenly."""
+        train = stage.settings.get("train")
+        if train and train["batch"] % (processes * train["accumulate"]):
+            raise UsageError(
+                f"the stage {stage.name} has batches of {train['batch']} in {train['accumulate']} "
+                f"parts, which {processes} processes cannot divide evenly: choose other numbers of "
+                f"--nodes and --gpus, or another --{stage.keys}train.batch"
+            )
 
 
-def _asked(values: Mapping[str, int], stage: str) -> int | None:
-    return values.get(stage, values.get(""))
+def _asked(values: Mapping[str, int], stage: Stage, said: int | None) -> int | None:
+    """Return what was said of a stage, or of all; `said` is the recipe's word."""
+    return values.get(stage.name) or said or values.get("")
 
 
 def _minutes(cost: Cost) -> int:
@@ -98,14 +175,7 @@ def read_minutes(text: str) -> int:
 
 def read_memory(text: str) -> int:
     """Read an amount of memory as sbatch has it: M, or with K, M, G or T behind it."""
-    units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-    number, unit = (text[:-1], text[-1].upper()) if text[-1:].isalpha() else (text, "M")
     try:
-        size = int(float(number) * units[unit])
-        if size < 1 << 20:
-            raise ValueError
-    except (ValueError, KeyError, OverflowError):
-        raise UsageError(
-            f"--memory must be megabytes, or an amount such as 16G, got {text}"
-        ) from None
-    return size
+        return memory_bytes(text)
+    except ValueError as error:
+        raise UsageError(f"--memory {error}") from None

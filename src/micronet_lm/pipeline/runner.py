@@ -16,6 +16,9 @@ from micronet_lm.training.precision import prepare_process
 
 Tell = Callable[[str], None]
 
+FULL_DISK = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+"""What the system says when there is no room for a file."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedStage:
@@ -105,7 +108,7 @@ def writing(workspace: Workspace) -> Iterator[None]:
         yield
     except OSError as error:
         place, why = error.filename or workspace.root, error.strerror or str(error)
-        if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
+        if error.errno in FULL_DISK:
             remedy = "free disk space"
         elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             remedy = f"make {workspace.root} writable or choose another --out"

@@ -21,6 +21,9 @@ DECIDING = ("batch", "window", "accumulate", "precision", "sampling")
 """Keys of `train` that decide how long a step takes."""
 
 
+FORM = 2
+"""Version of the measurement; others are made again."""
+
 DAY = 86_400
 """Seconds for which a measurement is kept: the machine may have been busy."""
 
@@ -46,13 +49,21 @@ def measured_threads() -> int:
     return torch.get_num_threads()
 
 
+def measured_device() -> str:
+    """Return what speed is measured with: the GPU where there is one, or threads."""
+    threads = measured_threads()
+    many = "1 thread" if threads == 1 else f"{threads} threads"
+    gpu = f"{torch.cuda.get_device_name()} and " if torch.cuda.is_available() else ""
+    return f"{gpu}{many} (OMP_NUM_THREADS)"
+
+
 def speed_of(recipe: Recipe) -> Speed:
     """Measure a few steps of training and reading, unless a measurement is kept."""
     tree = recipe.model_dump(mode="json", exclude={"corpus", "prune", "search", "quantize"})
     asked = {
         "sections": {k: v for k, v in tree.items() if k != "train"},
         "train": {key: tree["train"][key] for key in DECIDING},
-        "machine": [processor_identity(), measured_threads(), torch.__version__],
+        "machine": [processor_identity(), measured_device(), torch.__version__, FORM],
     }
     key = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
     file = cache_folder() / f"speed-{key}.json"

@@ -1,7 +1,7 @@
 """Measure, in a separate process, how fast this machine trains and reads a model of a shape.
 
 The process reads a recipe as JSON on standard input and writes a `Speed` as JSON. It is separate so
-that its memory is only that of the model.
+that its memory is only that of the model. Where there is a GPU, that is what is measured.
 """
 
 import json
@@ -10,6 +10,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -22,7 +24,7 @@ from micronet_lm.compression.distillation import Distillation
 from micronet_lm.compression.softlabels import SoftLabels
 from micronet_lm.compression.softlabels.store import Labels
 from micronet_lm.compression.softlabels.teacher import distributions
-from micronet_lm.config import DistillConfig, Recipe, parse_recipe
+from micronet_lm.config import DistillConfig, Recipe, merge_recipe, parse_recipe
 from micronet_lm.corpus import Corpus
 from micronet_lm.model import LanguageModel
 from micronet_lm.training import Objective, Run, evaluate, next_word_loss
@@ -36,8 +38,14 @@ from micronet_lm.training.trainer import Trainer
 LONG = 5.0
 """Seconds from which one step is enough for a measurement; shorter ones are repeated."""
 
-READ, LABELLED = 8192, 256
-"""Number of tokens read, and labelled, for a measurement."""
+STEP_TOKENS = 4096
+"""Tokens of a measured step; a longer one is estimated from some of its sequences."""
+
+FIRST, LEAST, READ, LABELLED = 512, 2048, 8192, 256
+"""Number of tokens read at first, then at least and at most, and labelled for a measurement."""
+
+PATIENCE = 20.0
+"""Seconds of reading after which fewer tokens are enough for a measurement."""
 
 
 def main() -> None:
@@ -47,25 +55,76 @@ def main() -> None:
 
 
 def measure(recipe: Recipe) -> dict[str, Any]:
-    """Return the times of reading, labelling and training, and the memory they needed."""
+    """Return the times of reading, labelling and training, and the memory they needed.
+
+    Reading has a process of its own, so that neither's memory hides the other's. It is a fork,
+    made before this process computes.
+    """
+    with get_context("fork").Pool(1) as pool:
+        reading = pool.apply(_reading, (recipe,))
+    _begin(recipe)
+    training = _training(recipe, _text(recipe))
+    return {"step_seconds": training.seconds, "train_memory": training.memory, **reading}
+
+
+def _begin(recipe: Recipe) -> None:
     make_deterministic()
     keep_freed_memory()
     if recipe.train.precision != "float32":
         prepare_process()
+
+
+def _reading(recipe: Recipe) -> dict[str, Any]:
+    """Return the times and the memory of reading and labelling."""
+    _begin(recipe)
     text = _text(recipe)
-    model = LanguageModel(recipe.model, recipe.cache).eval()
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model = LanguageModel(recipe.model, recipe.cache).eval().to(device)
     ids = text.split("valid")
     with torch.inference_mode():
-        evaluate(model, ids[:512])
-        reading = evaluate(model, ids).seconds / READ
-        read_memory = _memory()
+        pace = evaluate(model, ids[: FIRST + 1]).seconds / FIRST
+        count = max(LEAST, min(READ, int(PATIENCE / pace)))
+        reading = evaluate(model, ids[: count + 1]).seconds / count
         begin = time.perf_counter()
-        for piece in distributions(model, text.split("train"), range(READ, READ + LABELLED)):
+        for piece in distributions(model, text.split("train"), range(count, count + LABELLED)):
             piece.distribution.topk(min(30, piece.distribution.shape[1]))
         # The text read before the span is a fixed, small part of a shard.
-        before = min(READ, model.config.reach - 1 + (model.cache.size if model.cache else 0))
+        before = min(count, model.config.reach - 1 + (model.cache.size if model.cache else 0))
         labelling = (time.perf_counter() - begin - before * reading) / LABELLED
-    del model
+    return {
+        "read_seconds": reading,
+        "label_seconds": max(labelling, reading),
+        "read_memory": _memory(),
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """What a training step needs."""
+
+    seconds: float
+    memory: int
+
+
+def _training(recipe: Recipe, text: Corpus) -> Training:
+    """Measure a step; of one with many tokens, two with few sequences, and go on from there."""
+    config = recipe.train
+    rows = config.batch // config.accumulate
+    few = max(2, STEP_TOKENS // config.window)
+    if rows <= few:
+        return _measured_step(recipe, text)
+    one, some = (
+        _measured_step(merge_recipe(recipe, {"train.batch": n, "train.accumulate": 1}), text)
+        for n in (1, few)
+    )
+    each = max(0.0, (some.memory - one.memory) / (few - 1))
+    return Training(
+        seconds=some.seconds * config.batch / few,
+        memory=int(some.memory + each * (rows - few)),
+    )
+
+
+def _measured_step(recipe: Recipe, text: Corpus) -> Training:
     with tempfile.TemporaryDirectory() as folder, joined_processes() as processes:
         plugins = [Hebbian(recipe.hebbian)] if recipe.hebbian else []
         run = Run(Path(folder))
@@ -75,13 +134,7 @@ def measure(recipe: Recipe) -> dict[str, Any]:
         seconds = _step(trainer)
         if seconds < LONG:
             seconds = min(_step(trainer) for _ in range(2))
-    return {
-        "step_seconds": seconds,
-        "read_seconds": reading,
-        "label_seconds": max(labelling, reading),
-        "read_memory": read_memory,
-        "train_memory": _memory(),
-    }
+    return Training(seconds=seconds, memory=_memory())
 
 
 def _step(trainer: Trainer) -> float:
@@ -132,7 +185,9 @@ def _objective(recipe: Recipe) -> Objective:
 
 
 def _memory() -> int:
-    """Return the peak memory of this process in bytes."""
+    """Return the peak memory of this process in bytes, or that on the GPU where there is one."""
+    if torch.cuda.is_available():
+        return int(torch.cuda.max_memory_reserved())
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 

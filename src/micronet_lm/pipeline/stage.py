@@ -8,6 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from micronet_lm.config import JobConfig
+
 FORMAT = 1
 """Version of the stages' work; results of other versions are made again."""
 
@@ -59,6 +61,9 @@ class Stage:
 
     fresh: bool = False
     """Whether the work starts again in an empty folder after an interruption."""
+
+    job: JobConfig | None = field(default=None, compare=False)
+    """What the recipe says that its job asks of a cluster; it changes no result."""
 
     @cached_property
     def fingerprint(self) -> str:

@@ -46,6 +46,7 @@ from micronet_lm.runs.files import BEST, PACKED, RECIPE, TENSORBOARD
 from micronet_lm.runtime.ngram_share import add_ngrams
 from micronet_lm.training import Outcome, Run, evaluate, perplexity, train
 from micronet_lm.training.preparation import completed, is_built, make_corpus, open_corpus
+from micronet_lm.training.processes import joined_processes
 
 Inputs = Mapping[str, Product]
 
@@ -198,14 +199,16 @@ def account(here: Path, inputs: Inputs) -> dict[str, Any]:
 
 def take_over(here: Path, inputs: Inputs, *, source: Path, work: Work) -> dict[str, Any]:
     """Continue with a run that was trained elsewhere; a run with other inputs is refused."""
-    if not here.exists():
-        if not is_run(source):
-            raise RunError(f"--take: {source} is not a run: it has no {RECIPE}")
-        copy = here.with_name(f".{here.name}.copy")
-        if copy.exists():
-            shutil.rmtree(copy)
-        shutil.copytree(source, copy, ignore=shutil.ignore_patterns(".*", TENSORBOARD))
-        copy.rename(here)
+    with joined_processes() as processes:
+        if processes.leads and not here.exists():
+            if not is_run(source):
+                raise RunError(f"--take: {source} is not a run: it has no {RECIPE}")
+            copy = here.with_name(f".{here.name}.copy")
+            if copy.exists():
+                shutil.rmtree(copy)
+            shutil.copytree(source, copy, ignore=shutil.ignore_patterns(".*", TENSORBOARD))
+            copy.rename(here)
+        processes.wait()
     return work(here, inputs)
 
 
@@ -233,6 +236,9 @@ def _trained(run: Run, corpus: Corpus, outcome: Outcome) -> dict[str, Any]:
     if not outcome.finished:
         raise Interrupted(f"after step {outcome.step:,}")
     numbers = {"steps": outcome.step, "best_step": outcome.best_step}
+    with joined_processes() as processes:
+        if not processes.leads:
+            return numbers  # only the first process's numbers are kept
     return {**numbers, "seconds": outcome.seconds, **measured(run, corpus)}
 
 

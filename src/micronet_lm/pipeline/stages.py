@@ -42,16 +42,17 @@ class Sources:
 def stages_of(recipes: Recipes, sources: Sources | None = None) -> dict[str, Stage]:
     """Return the stages of a recipe by name, each after its inputs."""
     sources = sources or Sources()
-    corpus = _corpus(recipes, sources)
-    stages = {"corpus": corpus}
+    stages: dict[str, Stage] = {}
 
     def add(stage: Stage) -> Stage:
+        stage = with_job(stage, recipes)
         if given := sources.runs.get(stage.name):
             stage = replace(
                 stage, work=partial(stage_work.take_over, source=given, work=stage.work)
             )
         return stages.setdefault(stage.name, stage)
 
+    corpus = add(_corpus(recipes, sources))
     model = add(_student(recipes, corpus, add))
     models = {"student": model}
     if recipes.pruned:
@@ -108,6 +109,12 @@ def stages_of(recipes: Recipes, sources: Sources | None = None) -> dict[str, Sta
             f"{', '.join(name for name in TRAINED if name in stages)}"
         )
     return stages
+
+
+def with_job(stage: Stage, recipes: Recipes) -> Stage:
+    """Return the stage with what the recipe says that its job asks of a cluster."""
+    asked = recipes.whole.cluster
+    return replace(stage, job=asked.of(stage.name)) if asked else stage
 
 
 def chosen_targets(stages: Mapping[str, Stage], until: str | None) -> list[Stage]:

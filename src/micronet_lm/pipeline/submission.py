@@ -7,6 +7,7 @@ a preemption or the loss of a node, the stage resumes in a new job, as long as i
 import importlib.util
 import json
 import os
+import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,14 +16,25 @@ from typing import Any
 
 from micronet_lm.errors import PipelineError, UsageError, install_extra
 from micronet_lm.files import make_folder, write_text
-from micronet_lm.pipeline.cluster_queue import GONE, REMEDIES, RESUMABLE, JobState, job_states
+from micronet_lm.pipeline.cluster_queue import (
+    GONE,
+    REMEDIES,
+    RESUMABLE,
+    JobState,
+    cancel,
+    exit_code,
+    job_states,
+)
 from micronet_lm.pipeline.costs import Cost
-from micronet_lm.pipeline.jobs import StageJob
+from micronet_lm.pipeline.jobs import FULL, LOST, STOPPED, StageJob, has_room
 from micronet_lm.pipeline.resources import Resources
 from micronet_lm.pipeline.runner import Tell
 from micronet_lm.pipeline.stage import Stage
 from micronet_lm.pipeline.workspace import Workspace
 from micronet_lm.training.metrics import read_metrics
+
+PROGRAMS = ("sbatch", "srun", "squeue", "scancel")
+"""Programs of SLURM that jobs are submitted and watched with."""
 
 MONTH = 60 * 24 * 30
 """Time limit of a job on this machine in minutes; no training takes longer."""
@@ -127,6 +139,10 @@ class ClusterJobs(LocalJobs):
     ) -> None:
         if not has_submitit():
             raise UsageError(f"--executor slurm needs submitit: {install_extra('cluster')}")
+        if missing := [name for name in PROGRAMS if shutil.which(name) is None]:
+            raise UsageError(
+                f"--executor slurm needs {', '.join(missing)} of SLURM: run it on a login node"
+            )
         super().__init__(workspace, threads, tell)
         self._resources, self._costs = resources, costs
         self._states: dict[str, JobState] = {}
@@ -136,8 +152,6 @@ class ClusterJobs(LocalJobs):
 
     def reattach(self, stages: Iterable[Stage]) -> list[Stage]:
         """Return the stages whose jobs of an earlier parent are still under way, and watch them."""
-        import submitit
-
         kept = _read_ledger(self._ledger)
         wanted = {stage.fingerprint: stage for stage in stages}
         if not kept.keys() & wanted.keys():
@@ -146,8 +160,7 @@ class ClusterJobs(LocalJobs):
             time.sleep(ASK_SECONDS)
         found = []
         for key in kept.keys() & wanted.keys():
-            job: Any = submitit.SlurmJob(folder=self.folder, job_id=kept[key])
-            own = Running(wanted[key], job, mark=self._mark(wanted[key]))
+            own = Running(wanted[key], self._job(kept[key]), mark=self._mark(wanted[key]))
             if own.has_result or self._states.get(own.number, GONE).alive:
                 self.running[key] = own
                 found.append(own.stage)
@@ -164,28 +177,31 @@ class ClusterJobs(LocalJobs):
         executor = submitit.AutoExecutor(
             folder=self.folder, cluster="slurm", slurm_max_num_timeout=TIMEOUTS
         )
-        asked = self._resources.of(stage.name, self._costs.get(stage.fingerprint, Cost()))
-        executor.update_parameters(
-            name=f"micronet-{stage.name}-{stage.fingerprint[:8]}",
-            cpus_per_task=self.threads,
-            **asked,
-        )
+        nodes, each = self._resources.node_count(stage), self._resources.processes(stage)
+        cost = self._costs.get(stage.fingerprint, Cost())
+        asked = self._resources.of(stage, cost, self.threads)
+        executor.update_parameters(name=f"micronet-{stage.name}-{stage.fingerprint[:8]}", **asked)
         make_folder(self._ledger.parent)
         try:
-            job = executor.submit(StageJob(self.workspace, stage, self.threads))
+            number = executor.submit(
+                StageJob(self.workspace, stage, self.threads, nodes, each)
+            ).job_id
+        except OSError:
+            raise  # a folder that cannot be written is not the cluster's fault
         except Exception as error:  # whatever sbatch says
             said = " ".join(str(error).split())[-300:]
             if "Unable to contact" in said or "timed out" in said:
                 self._silent = True
                 return False
             raise PipelineError(f"the cluster refused the job: {said}") from None
-        own = Running(stage, job, self._mark(stage), fruitless)
+        own = Running(stage, self._job(number), self._mark(stage), fruitless)
         self.running[stage.fingerprint] = own
         self._keep()
         hours = asked["timeout_min"] / 60
+        many = f"{nodes} nodes, " if nodes > 1 else ""
         self.tell(
-            f"{named(stage)}: submitted as job {own.number}, up to {hours:.1f} hours and "
-            f"{asked['slurm_mem']} of memory"
+            f"{named(stage)}: submitted as job {own.number}, {many}up to {hours:.1f} hours and "
+            f"{asked['slurm_mem']} of memory{' each' if many else ''}"
         )
         return True
 
@@ -195,11 +211,16 @@ class ClusterJobs(LocalJobs):
         for key, own in list(self.running.items()):
             if own.has_result:
                 del self.running[key]
+                error = _error(own.job)
+                if error is not None and error.startswith(LOST):
+                    cancel(own.number)  # or the cluster may run it again beside its successor
+                    error = self._resume(own, error)
                 self._keep()
-                yield End(stage=own.stage, error=_error(own.job))
+                if error is not None or key not in self.running:
+                    yield End(stage=own.stage, error=error)
             elif knows and not self._lives(own):
                 del self.running[key]
-                error = self._resume(own)
+                error = self._ended_without_result(own)
                 self._keep()
                 if error is not None:
                     yield End(stage=own.stage, error=error)
@@ -219,19 +240,26 @@ class ClusterJobs(LocalJobs):
             self.tell(f"{named(own.stage)}: job {own.number} {state}, {far}")
         return True
 
-    def _resume(self, own: Running) -> str | None:
+    def _ended_without_result(self, own: Running) -> str | None:
         """Submit the stage of a job that ended without a result again, or return why not."""
         state = self._states.get(own.number, GONE).name
-        log = self.workspace.root / "jobs" / own.number
         if state not in RESUMABLE:
-            why = REMEDIES.get(state, f"its state is {state}")
-            return f"job {own.number} has no result, because {why}; see {log}"
+            why, code = REMEDIES.get(state, f"its state is {state}"), exit_code(own.number)
+            if state == "FAILED" and code == STOPPED:  # by a preemption, and it has saved
+                return self._resume(own, "a request to stop")
+            if code == FULL or not has_room(self.workspace.root):
+                why = f"the disk of {self.workspace.root} is full: free disk space"
+            return f"job {own.number} has no result, because {why}; see {self._log(own)}"
+        return self._resume(own, state)
+
+    def _resume(self, own: Running, state: str) -> str | None:
+        """Submit a stage again, or return why not: its jobs make no progress."""
         moved = self._mark(own.stage) > own.mark
         fruitless = 0 if moved else own.fruitless + 1
         if fruitless >= FRUITLESS:
             return (
                 f"{FRUITLESS} jobs one after the other made no progress (the last, {own.number}, "
-                f"ended with {state}): give more --time, and see {log}"
+                f"ended with {state}): give more --time, and see {self._log(own)}"
             )
         self.tell(f"{named(own.stage)}: job {own.number} ended with {state}, so it resumes")
         while not self.submit(own.stage, fruitless):
@@ -249,6 +277,15 @@ class ClusterJobs(LocalJobs):
             return False
         self._silent, self._states = False, states
         return True
+
+    def _job(self, number: str) -> Any:
+        """Return a submitted job; its result is that of its first node."""
+        import submitit
+
+        return submitit.SlurmJob(folder=self.folder, job_id=number)
+
+    def _log(self, own: Running) -> Path:
+        return self.workspace.root / "jobs" / own.number
 
     def _keep(self) -> None:
         """Write down which jobs are under way, for a parent after this one."""

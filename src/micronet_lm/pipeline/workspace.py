@@ -15,7 +15,7 @@ from typing import Any
 
 from micronet_lm.config import flat_keys
 from micronet_lm.errors import PipelineError
-from micronet_lm.files import locked, make_folder, write_text
+from micronet_lm.files import locked, make_folder, read_json, write_text
 from micronet_lm.pipeline.outputs import check_outputs, have_vanished
 from micronet_lm.pipeline.stage import Product, Stage
 from micronet_lm.runs import is_run
@@ -60,7 +60,7 @@ class Record:
 def read_record(file: Path) -> Record | None:
     """Read the record of a stage; None if there is none."""
     try:
-        return Record(**json.loads(file.read_text(encoding="utf-8")))
+        return Record(**read_json(file))
     except FileNotFoundError:
         return None
     except (ValueError, TypeError) as error:
@@ -205,7 +205,7 @@ class Workspace:
         if self.record(stage) is not None or not file.is_file():
             return False
         try:
-            record = Record(**json.loads(file.read_text(encoding="utf-8")))
+            record = Record(**read_json(file))
         except (ValueError, TypeError) as error:
             raise PipelineError(f"{file} is damaged ({error}): remove it to train again") from None
         if record.fingerprint != stage.fingerprint or not record.complete:

@@ -60,12 +60,17 @@ class Everything:
         return self._effect.needs["corpus"]
 
     def targets(self) -> list[Stage]:
-        """Return the stages whose results are shown, those of cheap tables first."""
+        """Return the stages whose results are shown, those of cheap tables first.
+
+        Everything is trained once before anything with a second seed: an unfinished page then tells
+        the most.
+        """
         found: dict[str, Stage] = {}
-        for name in TABLES:
-            for stage in self.tables[name].targets():
-                found.setdefault(stage.fingerprint, stage)
-        found[self._effect.fingerprint] = self._effect
+        for seed in range(max(made.most_seeds() for made in self.tables.values())):
+            for name in TABLES:
+                for stage in self.tables[name].targets_of_seed(seed):
+                    found.setdefault(stage.fingerprint, stage)
+            found.setdefault(self._effect.fingerprint, self._effect)
         return list(found.values())
 
     def to_train(self) -> list[Stage]:

@@ -57,15 +57,17 @@ class Reproduction:
         self._stages: dict[tuple[str, int], dict[str, Stage]] = {}
 
     def targets(self) -> list[Stage]:
-        """Return the stages whose results the table shows."""
+        """Return the stages whose results the table shows, all of one seed before the next."""
+        return list(chain(*(self.targets_of_seed(seed) for seed in range(self.most_seeds()))))
+
+    def targets_of_seed(self, seed: int) -> list[Stage]:
+        """Return the stages of the rows that are measured with a seed."""
         found: dict[str, Stage] = {}
-        # All rows once before any with a second seed: an unfinished table then tells the most.
-        for seed in range(self._most_seeds()):
-            for row, column in self._cells():
-                asked = self._asked(row, column, seed) if seed < self._seeds(row) else None
-                if asked is not None:
-                    stage, _ = asked
-                    found[stage.fingerprint] = stage
+        for row, column in self._cells():
+            asked = self._asked(row, column, seed) if seed < self._seeds(row) else None
+            if asked is not None:
+                stage, _ = asked
+                found[stage.fingerprint] = stage
         return list(found.values())
 
     def compared(self) -> list[Stage]:
@@ -84,7 +86,7 @@ class Reproduction:
                 place = self._site.folder(stages["corpus"])
                 facts = corpus_size(recipes.corpus, place, self._sources.corpus)
             for stage in chain(
-                *(self.stages(preset, seed).values() for seed in range(self._most_seeds()))
+                *(self.stages(preset, seed).values() for seed in range(self.most_seeds()))
             ):
                 costs.setdefault(stage.fingerprint, Costs(recipes, facts))
         rows = []
@@ -164,7 +166,8 @@ class Reproduction:
             return None
         return paper_count(preset, column.computed, row.stage)
 
-    def _most_seeds(self) -> int:
+    def most_seeds(self) -> int:
+        """Return how many seeds the row with the most is measured with."""
         return max(self._seeds(row) for row in self.table.rows)
 
     def _seeds(self, row: Row) -> int:

@@ -1,6 +1,5 @@
 """The small files of a run folder: its recipe and its inputs."""
 
-import json
 import os
 from pathlib import Path
 from typing import Literal
@@ -8,7 +7,7 @@ from typing import Literal
 from micronet_lm.config import Recipe, parse_recipe
 from micronet_lm.config.strict_yaml import LARGEST_TEXT, read_yaml
 from micronet_lm.errors import ConfigError, RunError
-from micronet_lm.files import read_small
+from micronet_lm.files import read_json, read_small
 from micronet_lm.runs.files import BEST, CORPUS, LAST, RECIPE
 from micronet_lm.runs.seal import seal_holds
 
@@ -63,7 +62,7 @@ def run_corpus(path: Path) -> tuple[Path, str]:
 def run_input(path: Path, name: str) -> tuple[Path, str]:
     """Return the path and fingerprint of a run's input."""
     try:
-        reference = json.loads((path / f"{name}.json").read_text("utf-8"))
+        reference = read_json(path / f"{name}.json")
         return Path(os.path.normpath(path / reference["path"])), str(reference["fingerprint"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunError(f"{path}/{name}.json cannot be read ({error}); restore it") from None

@@ -14,6 +14,8 @@ from micronet_lm.corpus.vocabulary import UNK
 from micronet_lm.errors import InferenceError
 from micronet_lm.runtime.engine import Engine, Ids
 from micronet_lm.runtime.engines import Name, open_engine
+from micronet_lm.runtime.native import NativeEngine
+from micronet_lm.runtime.native_words import NativeScreen, NativeSuggester
 from micronet_lm.runtime.open_vocabulary import OpenScore, open_score
 from micronet_lm.runtime.personal import Personal
 from micronet_lm.runtime.places import packed_file
@@ -78,9 +80,10 @@ class LM:
         """All words; a word's place is its id."""
         self.encoder = Encoder(engine, metadata["tokenizer"], learns=metadata["cache"] is not None)
         """From text to ids."""
-        self.screen = Screen(engine, self.encoder.tokenizer)
+        own = isinstance(engine, NativeEngine)  # it finds words for a screen itself
+        self.screen = (NativeScreen if own else Screen)(engine, self.encoder.tokenizer)
         """From tokens to words on a screen."""
-        self.suggester = Suggester(self)
+        self.suggester = (NativeSuggester if own else Suggester)(self)
         """From what was typed to words that are offered."""
 
     def __repr__(self) -> str:
@@ -198,6 +201,8 @@ class LM:
         do, else next words. The list's `replaces` is the end of the text that a picked word takes
         the place of.
         """
+        if personal is None:
+            return self.suggester.of_text(text, k)
         state = self.start(personal)
         state.feed(text)
         return state.suggest(k)

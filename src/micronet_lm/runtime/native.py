@@ -34,6 +34,11 @@ def _asked(call: Callable[P, R], *words: P.args, **named: P.kwargs) -> R:
         raise InferenceError(_sentence(error, words)) from None
 
 
+def _fitting(k: int) -> int:
+    """Return a number of words that the binding takes; no session has more words."""
+    return min(int(k), 1 << 30)
+
+
 def _sentence(error: Exception, words: tuple[object, ...]) -> str:
     """Return an error's words; those of the binding, about its own types, are replaced."""
     told = str(error)
@@ -139,6 +144,25 @@ class NativeSession:
         best: tuple[Ids, Floats] = _asked(self._session.complete, prefix, k)
         return best
 
+    def next_words(self, before: str, k: int) -> list[tuple[str, float]]:
+        """Return the k likeliest words for a screen after a token, with their probabilities."""
+        found: list[tuple[str, float]] = _asked(self._session.next_words, before, _fitting(k))
+        return found
+
+    def completions(self, before: str, prefix: str, k: int) -> list[tuple[str, float]]:
+        """Return those of them that begin with a prefix, in small letters or capitals."""
+        found: list[tuple[str, float]] = _asked(
+            self._session.completions, before, prefix, _fitting(k)
+        )
+        return found
+
+    def suggest(self, before: str, typed: str, spaced: bool, k: int) -> list[tuple[str, float]]:
+        """Return words for someone who types: endings of what was typed, or next words."""
+        found: list[tuple[str, float]] = _asked(
+            self._session.suggest, before, typed, spaced, _fitting(k)
+        )
+        return found
+
     def sample(self, u: float, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0) -> int:
         """Choose the next word by a number in [0, 1)."""
         return int(_asked(self._session.sample, u, temperature, top_k, top_p))
@@ -207,6 +231,13 @@ class NativeEngine:
     def spelling(self, word: str) -> float | None:
         """Return log P_spelling of a word outside the vocabulary; None without a spelling model."""
         found: float | None = _asked(self._engine.spelling, word)
+        return found
+
+    def suggest(self, text: str, k: int) -> tuple[list[tuple[str, float]], str, int]:
+        """Return words for a text that is asked about once, what they replace, and its tokens."""
+        found: tuple[list[tuple[str, float]], str, int] = _asked(
+            self._engine.suggest, text, _fitting(k)
+        )
         return found
 
     @property

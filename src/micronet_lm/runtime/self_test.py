@@ -24,7 +24,7 @@ from micronet_lm.artifact import write_packed
 from micronet_lm.artifact.random_model import Choice, random_model
 from micronet_lm.config import CODE_PLACES, TEXT_PLACES, ModelConfig, Place
 from micronet_lm.errors import MicronetError
-from micronet_lm.machine import signal_name
+from micronet_lm.machine import busyness, signal_name
 from micronet_lm.runtime.engine import Engine, Floats, Session
 from micronet_lm.runtime.engines import has_native
 from micronet_lm.runtime.native import NativeEngine, NativeSession, kernel_sets
@@ -54,15 +54,16 @@ class KernelCheck:
     """Time of the child process, its start included."""
 
 
-def check_kernels(timeout: float = SECONDS) -> list[KernelCheck]:
+def check_kernels(timeout: float | None = None) -> list[KernelCheck]:
     """Check each kernel set that this processor runs, in one child process each.
 
-    `timeout` is the longest time of one set, in seconds. Without the native engine the result is
-    empty.
+    `timeout` is the longest time of one set, in seconds; by default it is longer on a busy machine.
+    Without the native engine the result is empty.
     """
     if not has_native():
         return []
-    return [_check(kernels.name, timeout) for kernels in kernel_sets() if kernels.runs]
+    limit = SECONDS * busyness() if timeout is None else timeout
+    return [_check(kernels.name, limit) for kernels in kernel_sets() if kernels.runs]
 
 
 def child_command(name: str) -> list[str]:

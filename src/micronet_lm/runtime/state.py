@@ -112,19 +112,23 @@ class State:
         _check_k(k)
         self._renew()
         *whole, part = self._reader.open() or [""]
+        tokens = self._session.tokens + len(whole) + bool(part)
         word = self._model.screen.looks(part)
         if self._reader.ends_in_space or not word[-1:].isalnum():
             whole, word = [*whole, *[part][: bool(part)]], ""
         session, before = self._session, self._reader.place.last
         if whole or not session.tokens:
             session, before = session.fork(), [before, *whole][-1]
-            tokens = self._model.encoder.ids_in(session, whole)
-            session.feed_many(tokens if len(tokens) else [self._model.encoder.line_end])
+            ids = self._model.encoder.ids_in(session, whole)
+            session.feed_many(ids if len(ids) else [self._model.encoder.line_end])
+        suggester = self._model.suggester
         if word:
             learned = self._learned if session is self._session else None
-            return self._model.suggester.completions(session, before, word, k, learned)
-        spaced = self._reader.ends_in_space
-        return self._model.suggester.next_words(session, before, k, spaced)
+            found = suggester.completions(session, before, word, k, learned)
+        else:
+            found = suggester.next_words(session, before, k, self._reader.ends_in_space)
+        found.tokens = tokens
+        return found
 
     def knows(self, token: str) -> bool:
         """Return whether the vocabulary has a token, or this text had it before."""

@@ -38,9 +38,12 @@ class Suggestions(list[Candidate]):
     """The word that is being typed, nothing where the next one begins: a picked word takes its
     place."""
 
-    def __init__(self, found: Sequence[tuple[str, float]], replaces: str) -> None:
+    tokens: int
+    """Number of tokens of the text, the word that is being typed among them."""
+
+    def __init__(self, found: Sequence[tuple[str, float]], replaces: str, tokens: int = 0) -> None:
         super().__init__(Candidate(*pair) for pair in found)
-        self.replaces = replaces
+        self.replaces, self.tokens = replaces, tokens
 
 
 class Learned:
@@ -66,6 +69,12 @@ class Suggester:
 
     def __init__(self, model: "LM") -> None:
         self._model = model
+
+    def of_text(self, text: str, k: int) -> Suggestions:
+        """Return the k likeliest words for a text that is asked about once."""
+        state = self._model.start()
+        state.feed(text)
+        return state.suggest(k)
 
     def next_words(self, session: Session, before: str, k: int, spaced: bool) -> Suggestions:
         """Return the k likeliest next words; with a capital where a sentence begins."""

@@ -22,6 +22,7 @@ from micronet_lm.serve import (
     typing_socket,
 )
 from micronet_lm.serve.guard import App, Guard
+from micronet_lm.serve.quick import Quick
 from micronet_lm.serve.refusals import NotFound, Refusal, WrongMethod, as_json
 from micronet_lm.serve.service import Service
 from micronet_lm.serve.shapes import ErrorAnswer
@@ -62,14 +63,22 @@ def make_app(service: Service) -> App:
         lifespan=lifespan,
         responses=_REFUSALS,
     )
-    for part in (routes_completions, routes_questions, routes_sessions, routes_operations):
-        app.include_router(part.routes(service))
+    parts = (routes_completions, routes_questions, routes_sessions, routes_operations)
+    routers = [part.routes(service) for part in parts]
+    for router in routers:
+        app.include_router(router)
     app.include_router(typing_socket.routes(service))
-    app.add_exception_handler(MicronetError, _refused(service))
-    app.add_exception_handler(RequestValidationError, _refused(service))
-    app.add_exception_handler(HTTPException, _refused(service))
+
+    def refused(error: Exception) -> JSONResponse:
+        return _refused(service, error)
+
+    async def handled(_: Request, error: Exception) -> JSONResponse:
+        return refused(error)
+
+    for kind in (MicronetError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, handled)
     app.openapi = lambda: _document(app, service)  # type: ignore[method-assign]
-    guarded: App = Guard(app, service)
+    guarded: App = Guard(Quick(app, routers, refused), service)
     if service.settings.origins:
         guarded = CORSMiddleware(
             guarded,
@@ -80,16 +89,13 @@ def make_app(service: Service) -> App:
     return guarded
 
 
-def _refused(service: Service) -> Any:
-    async def answer(_: Request, error: Exception) -> JSONResponse:
-        refusal = _as_refusal(error)
-        service.metrics.refused[refusal.code or "invalid"] += 1
-        headers = refusal.headers
-        if isinstance(error, HTTPException):
-            headers = {**headers, **(error.headers or {})}
-        return JSONResponse(as_json(refusal), refusal.status, headers)
-
-    return answer
+def _refused(service: Service, error: Exception) -> JSONResponse:
+    refusal = _as_refusal(error)
+    service.metrics.refused[refusal.code or "invalid"] += 1
+    headers = refusal.headers
+    if isinstance(error, HTTPException):
+        headers = {**headers, **(error.headers or {})}
+    return JSONResponse(as_json(refusal), refusal.status, headers)
 
 
 def _as_refusal(error: Exception) -> Refusal:

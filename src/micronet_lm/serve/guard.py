@@ -12,6 +12,7 @@ import time
 import traceback
 from base64 import urlsafe_b64decode
 from collections.abc import Awaitable, Callable, MutableMapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -51,12 +52,16 @@ HEADERS = {
 }
 
 
+_FIXED = [(key.encode(), value.encode()) for key, value in HEADERS.items()]
+
+
 class Guard:
     """Checks, counts and logs every request."""
 
     def __init__(self, app: App, service: Service) -> None:
         self._app, self._service = app, service
         self._settings = service.settings
+        self._names = {"localhost", self._settings.host, *self._settings.hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or let the application answer."""
@@ -78,8 +83,7 @@ class Guard:
                 return  # what the application makes of a body that was cut off
             if message["type"] == "http.response.start":
                 status = message["status"]
-                fixed = [(key.encode(), value.encode()) for key, value in HEADERS.items()]
-                message["headers"] = [*message.get("headers", []), *fixed]
+                message["headers"] = [*message.get("headers", []), *_FIXED]
             else:
                 sent += len(message.get("body", b""))
             await send(message)
@@ -163,7 +167,7 @@ class Guard:
         """
         given = headers.get("host", "")
         name = _host_name(given)
-        if name in {"localhost", self._settings.host, *self._settings.hosts} or _is_numeric(name):
+        if name in self._names or _is_numeric(name):
             return
         raise WrongHost(
             f"this server does not go by the host name {name[:100]!r}: start it with --allow-host"
@@ -211,8 +215,9 @@ class _Body:
         if self._whole:  # what comes now is the client's end, for which a stream may wait long
             return await self._receive()
         try:
-            left = max(0.0, self._end - time.monotonic())
-            message = await asyncio.wait_for(self._receive(), left)
+            # Not wait_for, which makes a task of it.
+            async with asyncio.timeout(max(0.0, self._end - time.monotonic())):
+                message = await self._receive()
         except TimeoutError:
             return self._cut(
                 SlowClient(
@@ -260,6 +265,7 @@ def _host_name(host: str) -> str:
     return host.partition(":")[0].rstrip(".").lower()
 
 
+@lru_cache(256)
 def _is_numeric(name: str) -> bool:
     try:
         ipaddress.ip_address(name)

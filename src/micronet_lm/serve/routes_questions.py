@@ -58,14 +58,12 @@ def routes(service: Service) -> APIRouter:
         """Suggest words to someone who types: endings of an unfinished word, else next words."""
         opened = service.shelf.get(asked.model)
 
-        def work(_: object) -> tuple[int, Suggestions]:
+        def work(_: object) -> Suggestions:
             check_text_amount(opened.lm, asked.text, limits)
-            state = opened.lm.start()
-            state.feed(asked.text)
-            return state.tokens, state.suggest(asked.k)
+            return opened.lm.suggest(asked.text, asked.k)
 
-        tokens, found = await workers.run(work)
-        service.metrics.tokens["read"] += tokens
+        found = await workers.run(work)
+        service.metrics.tokens["read"] += found.tokens
         return SuggestAnswer(model=opened.name, words=as_words(found), replaces=found.replaces)
 
     @router.post("/v1/next")

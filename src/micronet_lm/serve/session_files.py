@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from micronet_lm.errors import MicronetError
-from micronet_lm.files import make_folder, replacing
+from micronet_lm.files import make_folder, open_regular, replacing
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{22}\.session")
 _MAGIC = "micronet session 1"
@@ -55,13 +55,14 @@ class SessionFiles:
 
     def read(self, name: str) -> tuple[Saved, bytes]:
         """Read a session that is here."""
-        head, newline, state = self._path(name).read_bytes().partition(b"\n")
+        with open_regular(self._path(name)) as file:
+            head, newline, state = file.read().partition(b"\n")
         try:
             fields: dict[str, Any] = json.loads(head)
             if fields.pop("micronet") != _MAGIC or not newline:
                 raise ValueError
             return Saved(**fields), state
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise DamagedSessionError("the saved session is damaged: begin a new one") from None
 
     def delete(self, name: str) -> None:

@@ -17,6 +17,8 @@ def sentence_of(errors: Sequence[Mapping[str, Any]] | Sequence[Any]) -> str:
         message = "is missing"
     elif first.get("type") == "json_invalid":
         return f"the body is not JSON: {first.get('ctx', {}).get('error', 'it cannot be read')}"
+    elif first.get("type") == "model_attributes_type" and not path:  # as curl -d sends it
+        return "the body must be a JSON object, sent with the header Content-Type: application/json"
     elif first.get("type") == "value_error":  # our own sentence
         return message.removeprefix("Value error, ")
     elif message.startswith("Input should be"):

@@ -78,7 +78,9 @@ class Workers:
         if whole:
             return await _to_the_end(future)
         try:
-            return await asyncio.wait_for(asyncio.shield(future), deadline.left + 0.1)
+            # Not wait_for, which would cancel the work instead of leaving it to the deadline.
+            async with asyncio.timeout(deadline.left + 0.1):
+                return await asyncio.shield(future)
         except TimeoutError:
             deadline.abandoned = True
             future.add_done_callback(_forget)

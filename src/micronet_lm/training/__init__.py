@@ -1,7 +1,6 @@
 """The one training loop, its checkpoints and evaluation."""
 
 from micronet_lm.training.evaluation import (
-    CHUNK,
     Evaluation,
     evaluate,
     hidden_states,
@@ -13,7 +12,6 @@ from micronet_lm.training.plugins import Batch, Loss, Objective, Plugin, next_wo
 from micronet_lm.training.run import Input, Run
 
 __all__ = [
-    "CHUNK",
     "Batch",
     "Evaluation",
     "Input",

@@ -18,9 +18,10 @@ from micronet_lm.config import ModelConfig, Recipe, merge_recipe
 from micronet_lm.errors import CorpusError
 from micronet_lm.evaluation import BinLoss, Evaluation, perplexity
 from micronet_lm.model import Cache, LanguageModel, Memory
+from micronet_lm.model.sizes import sizes_for
+from micronet_lm.training.device import on_device
 
 __all__ = [
-    "CHUNK",
     "BinLoss",
     "Evaluation",
     "change_cache",
@@ -31,23 +32,24 @@ __all__ = [
     "token_losses",
 ]
 
-CHUNK = 4032
-"""Default number of tokens computed at once."""
-
 
 def hidden_states(
-    model: LanguageModel, ids: NDArray[np.unsignedinteger], *, chunk: int = CHUNK
+    model: LanguageModel, ids: NDArray[np.unsignedinteger], *, chunk: int | None = None
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Read a text in chunks; yield hidden states (N, D) and the words (N) that follow them."""
+    """Read a text in chunks; yield hidden states (N, D) and the words (N) that follow them.
+
+    Without `chunk`, a chunk has the size that suits the model's device.
+    """
     check_ids(ids, model.config)
     device = next(model.parameters()).device
+    chunk = chunk or sizes_for(device).chunk
     training = model.training
     model.eval()
     state = None
     try:
         for low in range(0, len(ids) - 1, chunk):
             piece = ids[low : min(low + chunk, len(ids) - 1) + 1].astype(np.int64)
-            words = torch.from_numpy(piece).to(device)
+            words = on_device(piece, device)
             with torch.inference_mode():
                 hidden, state = model(words[None, :-1], state)
             yield hidden[0], words[1:]
@@ -57,7 +59,7 @@ def hidden_states(
 
 @torch.inference_mode()
 def token_losses(
-    model: LanguageModel, ids: NDArray[np.unsignedinteger], *, chunk: int = CHUNK
+    model: LanguageModel, ids: NDArray[np.unsignedinteger], *, chunk: int | None = None
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield negative log-probabilities (N) and their words (N), chunk by chunk, on the CPU."""
     memory: Memory | None = None
@@ -74,14 +76,15 @@ def change_cache(model: LanguageModel, recipe: Recipe, changes: Mapping[str, Any
     if model.cache is not None:
         learned = {"cache.theta": model.cache.theta.item(), "cache.lam": model.cache.lam.item()}
     config = merge_recipe(recipe, {**learned, **changes}).cache
-    model.cache = None if config is None else Cache(config)
+    device = next(model.parameters()).device
+    model.cache = None if config is None else Cache(config).to(device)
 
 
 def evaluate(
     model: LanguageModel,
     ids: NDArray[np.unsignedinteger],
     *,
-    chunk: int = CHUNK,
+    chunk: int | None = None,
     advance: Callable[[int], None] | None = None,
 ) -> Evaluation:
     """Measure the perplexity of a text, in memory that does not grow with it."""

@@ -15,7 +15,9 @@ from torch import Tensor
 from micronet_lm.errors import CorpusError
 from micronet_lm.model import LanguageModel, Memory
 from micronet_lm.model.recall import recall_several
-from micronet_lm.training.evaluation import CHUNK, hidden_states
+from micronet_lm.model.sizes import sizes_for
+from micronet_lm.training.device import on_device
+from micronet_lm.training.evaluation import hidden_states
 
 
 @torch.inference_mode()
@@ -25,7 +27,7 @@ def open_log_probabilities(
     spelled: Sequence[float],
     unknown: int,
     *,
-    chunk: int = CHUNK,
+    chunk: int | None = None,
 ) -> NDArray[np.float64]:
     """Return the log-probability of every token after the first: (T − 1).
 
@@ -37,8 +39,10 @@ def open_log_probabilities(
             f"word {int(ids.max())} has no spelling: give one for each of the "
             f"{int(ids.max()) - size + 1} words from {size} on"
         )
-    words = torch.from_numpy(ids.astype(np.int64))
-    log_spelled = torch.tensor([*spelled, 0.0], dtype=torch.float64)
+    device = next(model.parameters()).device
+    chunk = chunk or sizes_for(device).chunk
+    words = on_device(ids.astype(np.int64), device)
+    log_spelled = torch.tensor([*spelled, 0.0], dtype=torch.float64, device=device)
     read = np.where(ids < size, ids, unknown).astype(np.uint32)
     memory: Memory | None = None
     parts: list[Tensor] = []
@@ -63,4 +67,4 @@ def open_log_probabilities(
             result = model.cache.mix(result.unsqueeze(0), votes, held)[0]
             memory = model.remember(memory, states, following)
         parts.append(result)
-    return torch.cat(parts).numpy()
+    return torch.cat(parts).cpu().numpy()

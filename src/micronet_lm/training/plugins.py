@@ -23,7 +23,7 @@ class Batch:
     """(B, T) words to predict."""
 
     starts: Tensor
-    """(B) positions of the first inputs in the training split."""
+    """(B) positions of the first inputs in the training split, on the CPU."""
 
     step: int
     """Number of the step, counted from 0."""
@@ -48,12 +48,12 @@ class Loss:
     numbers: Mapping[str, float | Tensor] = field(default_factory=dict)
     """Further numbers for the metrics, as means over the steps of a line."""
 
-    def reported(self) -> dict[str, float]:
-        """Return all numbers by their names in the metrics."""
+    def reported(self) -> dict[str, float | Tensor]:
+        """Return all numbers by their names in the metrics, without waiting for their values."""
         hard = {} if self.hard is None else {"hard_loss": self.hard}
         every = {"loss": self.total, **hard, **self.numbers}
         return {
-            name: float(value.detach() if isinstance(value, Tensor) else value)
+            name: value.detach() if isinstance(value, Tensor) else value
             for name, value in every.items()
         }
 

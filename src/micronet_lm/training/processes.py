@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.distributed.rendezvous import rendezvous
 
 from micronet_lm.errors import MicronetError, RunError, UsageError
+from micronet_lm.training.device import this_device
 
 TIMEOUT_VARIABLE = "MICRONET_TIMEOUT_MINUTES"
 """Environment variable with the longest time that a process waits for the others."""
@@ -115,6 +116,10 @@ class Processes:
         return None
 
 
+class LostProcessError(RunError):
+    """Another process ended or cannot be reached, and could not say why."""
+
+
 _joined: list[Processes] = []
 """The group that this process is in, if it is in one: at most one entry."""
 
@@ -138,10 +143,8 @@ def joined_processes() -> Iterator[Processes]:
         yield _joined[0]
         return
     count = int(os.environ.get("WORLD_SIZE", "1"))
-    local = int(os.environ.get("LOCAL_RANK", "0"))
-    gpu = torch.cuda.is_available()
-    device = torch.device("cuda", local) if gpu else torch.device("cpu")
-    if gpu:
+    device = this_device()
+    if device.type == "cuda":
         torch.cuda.set_device(device)
     if count == 1:
         yield Processes(rank=0, count=1, device=device)
@@ -158,7 +161,7 @@ def joined_processes() -> Iterator[Processes]:
         if not any(word in str(error) for word in _LOST):
             _leave_word(processes, f"{type(error).__name__}: {error}")
             raise
-        raise RunError(_loss_of_another(processes, error)) from error
+        raise _loss_of_another(processes, error) from error
     finally:
         _joined.clear()
         dist.destroy_process_group()
@@ -219,9 +222,11 @@ def _leave_word(processes: Processes, sentence: str) -> None:
         )
 
 
-def _loss_of_another(processes: Processes, error: Exception) -> str:
+def _loss_of_another(processes: Processes, error: Exception) -> RunError:
     """Return one sentence about a process that does not answer any more."""
-    return processes.failure() or (
+    if (known := processes.failure()) is not None:
+        return RunError(known)
+    return LostProcessError(
         f"another process ended or cannot be reached any more ({_first_line(error)}), so this one "
         f"on {host_name()} stopped too: see the messages of the others; the same command resumes "
         "from what was saved"

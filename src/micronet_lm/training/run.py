@@ -25,6 +25,7 @@ from micronet_lm.training.checkpoint import (
     result_tensors,
     write_checkpoint,
 )
+from micronet_lm.training.device import this_device
 from micronet_lm.training.precision import Products
 from micronet_lm.training.schemes import build_model
 
@@ -232,11 +233,11 @@ class Run:
         return Input(path=path, fingerprint=fingerprint)
 
     def model(self, which: Which = "best") -> LanguageModel:
-        """Build the run's model with the weights of a checkpoint."""
+        """Build the run's model with the weights of a checkpoint, on this process's device."""
         path = self._checkpoint(which)
         model = build_model(self.recipe())
         load_model(model, read_checkpoint(path, prefix="model."), path)
-        return model.eval()
+        return model.to(this_device()).eval()
 
     def _checkpoint(self, which: Which) -> Path:
         path = self.best if which == "best" else self.last

@@ -33,9 +33,10 @@ from micronet_lm.training.checkpoint import (
     write_checkpoint,
 )
 from micronet_lm.training.evaluation import Evaluation, check_ids, evaluate
+from micronet_lm.training.loading import Loader
 from micronet_lm.training.optimizer import Optimizer
 from micronet_lm.training.plugins import Batch, Loss, Objective, Plugin
-from micronet_lm.training.precision import FLOAT32, Products, autocast
+from micronet_lm.training.precision import FLOAT32, LossScaler, Products, autocast
 from micronet_lm.training.processes import Processes
 from micronet_lm.training.run import Run, resume_command
 from micronet_lm.training.schedule import learning_rate
@@ -70,7 +71,7 @@ class Trainer:
         self._run, self._recipe, self._config, self._processes = run, recipe, config, processes
         self._plugins, self._products = plugins, products
         self._valid = corpus.split("valid")
-        self._sampler = Sampler(
+        sampler = Sampler(
             corpus.split("train"),
             sampling=config.sampling,
             batch=config.batch,
@@ -80,6 +81,8 @@ class Trainer:
             line_end=corpus.vocabulary.id(EOS),
             prefix=config.prefix,
         )
+        share = self._rows * config.accumulate
+        self._loader = Loader(sampler, processes, share, prefix=bool(config.prefix))
         for split in ("train", "valid"):
             check_ids(corpus.split(split), recipe.model)
         torch.manual_seed(config.seed)
@@ -91,7 +94,7 @@ class Trainer:
             plugin.prepare(self.model, processes)
             if own := part_of(inherited or {}, f"plugin.{plugin.name}"):
                 plugin.load(own)
-        self._optimizer = Optimizer(self.model, config)
+        self._optimizer, self._scaler = Optimizer(self.model, config), LossScaler(products)
         self._streams: list[Stream | None] = [None] * config.accumulate
         self.progress = Progress()
         if (last := leaders_checkpoint(run.last, processes)) is not None:
@@ -111,9 +114,8 @@ class Trainer:
         torch.manual_seed(int(seeds.generate_state(1, np.uint64)[0]))
         self.model.train()
 
-        share = self._batch(number)
-        sums: dict[str, float] = {}
-        hidden = []
+        share = self._loader.batch(number)
+        hidden, reported = [], []
         for part in range(config.accumulate):
             rows = slice(part * self._rows, (part + 1) * self._rows)
             batch = replace(
@@ -127,15 +129,26 @@ class Trainer:
             with self._no_sync() if part < config.accumulate - 1 else nullcontext():
                 with autocast(self._products, processes.device):
                     part_loss, states, self._streams[part] = self._loss(batch, stream)
-                (part_loss.total / config.accumulate).backward()
-            sums = _added(sums, part_loss.reported())
+                self._scaler.scaled(part_loss.total / config.accumulate).backward()
+            reported.append(part_loss.reported())
             hidden.append(states.detach())
+        if number + 1 < config.steps:
+            self._loader.prefetch(number + 1)
 
+        sums: dict[str, float] = {}
+        for numbers in reported:  # now a GPU is waited for
+            sums = _added(sums, {name: float(value) for name, value in numbers.items()})
         means = processes.mean([value / config.accumulate for value in sums.values()])
         losses = dict(zip(sums, means, strict=True))
         loss = losses.pop("loss")
-        norm = self._optimizer.step(rate) if math.isfinite(loss) else math.nan
-        if not math.isfinite(norm):
+        finite = math.isfinite(loss)
+        norm = self._optimizer.step(rate, self._scaler) if finite else math.nan
+        if math.isfinite(norm):
+            self._scaler.keep()
+        elif finite and self._scaler.skip():
+            self._optimizer.clear()
+            norm = 0.0  # of what was applied
+        else:
             what = "the gradient" if math.isfinite(loss) else f"the loss ({loss})"
             raise self._divergence(f"step {number + 1}: {what} is not finite", rate)
         if self._plugins:
@@ -156,7 +169,7 @@ class Trainer:
         if (cache := self.model.cache) is not None:
             numbers |= {"cache_theta": cache.theta.item(), "cache_lam": cache.lam.item()}
         own = {"loss": loss, "gradient_norm": norm, "learning_rate": rate, "seconds": seconds}
-        return own | losses | numbers
+        return own | losses | numbers | self._scaler.numbers()
 
     def take_means(self) -> dict[str, float]:
         """Return the means of the objective's numbers since the last call, also before a resume."""
@@ -202,6 +215,7 @@ class Trainer:
         """Return what all processes have in common: weights, optimizer and plug-ins."""
         tensors = model_tensors(self.model)
         tensors |= {f"optimizer.{name}": t for name, t in self._optimizer.tensors().items()}
+        tensors |= {f"scaler.{name}": t for name, t in self._scaler.tensors().items()}
         for plugin in self._plugins:
             tensors |= {f"plugin.{plugin.name}.{n}": t for n, t in plugin.tensors().items()}
         return tensors
@@ -209,6 +223,7 @@ class Trainer:
     def _load(self, checkpoint: Checkpoint) -> None:
         load_model(self.model, checkpoint, self._run.last)
         self._optimizer.load(checkpoint.part("optimizer"))
+        self._scaler.load(checkpoint.part("scaler"))
         for plugin in self._plugins:
             plugin.load(checkpoint.part(f"plugin.{plugin.name}"))
         if streams := checkpoint.part("stream"):
@@ -217,20 +232,6 @@ class Trainer:
                 load_streams(streams, self._processes, rows=self._rows, parts=parts)
             )
         self.progress = checkpoint.progress
-
-    def _batch(self, step: int) -> Batch:
-        """Return this process's share of a step's sequences."""
-        count = self._rows * self._config.accumulate
-        rows = self._sampler.rows(step, self._processes.rank * count, count)
-        device = self._processes.device
-        return Batch(
-            inputs=torch.from_numpy(rows.inputs).to(device),
-            targets=torch.from_numpy(rows.targets).to(device),
-            starts=torch.from_numpy(rows.starts).to(device),
-            step=step,
-            fresh=rows.fresh,
-            prefix=torch.from_numpy(rows.prefix).to(device) if self._config.prefix else None,
-        )
 
     def _no_sync(self) -> Any:
         """Skip the exchange of gradients, which only the last part of a batch needs."""

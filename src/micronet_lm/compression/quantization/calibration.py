@@ -96,7 +96,7 @@ def _fit_weight(quantizer: WeightQuantizer, weight: Tensor) -> None:
             for f in FRACTIONS
         ]
     )  # (fractions, scales)
-    best = torch.tensor(FRACTIONS)[errors.argmin(dim=0)]
+    best = torch.tensor(FRACTIONS, device=errors.device)[errors.argmin(dim=0)]
     quantizer.scales.copy_(scale_for(ranges * best, quantizer.bits))
 
 
@@ -105,7 +105,9 @@ def _fit_activations(
 ) -> None:
     """Set, for each quantizer of a place, the range of the least squared error."""
     places = quantizers.of_activations()
-    errors = {place: torch.zeros(len(FRACTIONS), len(q.ranges)) for place, q in places.items()}
+    errors = {
+        place: q.ranges.new_zeros(len(FRACTIONS), len(q.ranges)) for place, q in places.items()
+    }
     for place, own in places.items():
         own.watch = _measure(own, errors[place])
     try:
@@ -115,7 +117,7 @@ def _fit_activations(
         for own in places.values():
             own.watch = None
     for place, own in places.items():
-        best = torch.tensor(FRACTIONS)[errors[place].argmin(dim=0)]
+        best = torch.tensor(FRACTIONS, device=own.ranges.device)[errors[place].argmin(dim=0)]
         own.set_ranges(own.ranges * best)
 
 

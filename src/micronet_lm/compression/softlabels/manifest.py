@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from micronet_lm.errors import LabelsError
-from micronet_lm.files import write_text
+from micronet_lm.files import LARGEST_RECORD, read_small, write_text
 
 MANIFEST = "manifest.json"
 
@@ -96,7 +96,8 @@ class Manifest(Record):
     def load(cls, folder: Path) -> "Manifest":
         """Read the manifest of a folder; refuse unknown, missing and invalid entries."""
         try:
-            return cls.model_validate_json((folder / MANIFEST).read_bytes(), strict=True)
+            text = read_small(folder / MANIFEST, LARGEST_RECORD)
+            return cls.model_validate_json(text, strict=True)
         except (FileNotFoundError, NotADirectoryError):
             raise LabelsError(
                 f"{folder} has no soft labels (no {MANIFEST}): make them with "

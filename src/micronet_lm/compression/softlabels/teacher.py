@@ -1,9 +1,9 @@
 """The teacher's distribution for a span of text, independent of other spans.
 
 The teacher first reads as much text before the span as a hidden state and the cache can reach, then
-the span itself, both in chunks of a fixed grid. So the numbers are bit-exactly the same from one
-process, from several, and after a kill. The text before the span is L(C − 1) tokens, plus the size
-of the cache.
+the span itself, both in chunks of a grid that is fixed on one kind of device. So the numbers are
+bit-exactly the same from one process, from several, and after a kill. The text before the span is
+L(C − 1) tokens, plus the size of the cache.
 """
 
 from collections.abc import Iterator
@@ -16,14 +16,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from micronet_lm.model import LanguageModel, Memory
-from micronet_lm.training.evaluation import CHUNK
-
-PIECE_BYTES = 16 << 20
-"""Largest block of the distribution, tokens × vocabulary in fp32.
-
-Above half of what the C library keeps (see `training.memory`), every block and its running sums in
-fp64 would be fresh memory from the system: 64 MB are half as fast.
-"""
+from micronet_lm.model.sizes import sizes_for
+from micronet_lm.training.device import on_device
 
 
 class Piece(NamedTuple):
@@ -47,11 +41,12 @@ def distributions(
     device = next(teacher.parameters()).device
     cache = 0 if teacher.cache is None else teacher.cache.size
     first = max(0, span.start - (teacher.config.reach - 1) - cache)
-    rows = max(1, PIECE_BYTES // (4 * teacher.config.bounds[-1]))
-    state, memory = None, None
-    edges = [*range(first, span.start, CHUNK), *range(span.start, span.stop, CHUNK), span.stop]
+    sizes = sizes_for(device)
+    rows = max(1, sizes.distribution // (4 * teacher.config.bounds[-1]))
+    state, memory, chunk = None, None, sizes.chunk
+    edges = [*range(first, span.start, chunk), *range(span.start, span.stop, chunk), span.stop]
     for low, high in pairwise(edges):
-        words = torch.from_numpy(ids[low : high + 1].astype(np.int64)).to(device)
+        words = on_device(ids[low : high + 1].astype(np.int64), device)
         hidden, state = teacher(words[None, :-1], state)  # (1, T, D)
         following = words[None, 1:]
         if low < span.start:

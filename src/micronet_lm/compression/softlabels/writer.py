@@ -202,7 +202,7 @@ class _Shard:
     def _choose(self, piece: Piece, part: slice) -> Chosen:
         if self._settings.method == "top-k":
             return top_k(piece.distribution, self._settings.count)
-        shifts = torch.from_numpy(self._shifts[part]).to(piece.distribution.device)
+        shifts = torch.from_numpy(self._shifts[part])
         return sampled(piece.distribution, self._settings.count, shifts)
 
 

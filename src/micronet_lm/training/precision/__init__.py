@@ -1,7 +1,8 @@
 """The precision of training's matrix products: what works on this machine, and what a run uses.
 
 `probe.py` measures in child processes, which may crash; `verdict.py` runs it once per machine and
-keeps the answer; `products.py` chooses what a run uses from the answer and `train.precision`.
+keeps the answer; `products.py` chooses what a run uses from the answer and `train.precision`;
+`scaling.py` keeps gradients in the range of fp16.
 """
 
 from micronet_lm.training.precision.products import (
@@ -13,10 +14,12 @@ from micronet_lm.training.precision.products import (
     prepare_process,
     working_products,
 )
+from micronet_lm.training.precision.scaling import LossScaler
 from micronet_lm.training.precision.verdict import Verdict, machine_verdict
 
 __all__ = [
     "FLOAT32",
+    "LossScaler",
     "Products",
     "Verdict",
     "agree_on_products",

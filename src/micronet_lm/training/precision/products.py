@@ -13,6 +13,7 @@ import torch
 
 from micronet_lm.errors import ConfigError, RunError
 from micronet_lm.machine import processor_name
+from micronet_lm.training.device import multiplies_bfloat16
 from micronet_lm.training.precision.verdict import (
     HELD_BACK,
     ISA_VARIABLE,
@@ -21,14 +22,14 @@ from micronet_lm.training.precision.verdict import (
 )
 from micronet_lm.training.processes import Processes
 
-Precision = Literal["auto", "float32", "bfloat16"]
+Precision = Literal["auto", "float32", "bfloat16", "float16"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Products:
     """A precision, and the setting of torch that it needs on this machine."""
 
-    precision: Literal["float32", "bfloat16"]
+    precision: Literal["float32", "bfloat16", "float16"]
     """Precision of training's products; weights, optimizer, softmax and evaluation stay in fp32."""
 
     isa: str | None = None
@@ -50,7 +51,7 @@ class Products:
     def from_json(cls, kept: Mapping[str, Any]) -> "Products":
         """Read the values that a run records; raise ValueError for invalid ones."""
         precision, isa = kept.get("precision"), kept.get("onednn_max_cpu_isa")
-        if precision not in ("float32", "bfloat16") or isa not in (None, HELD_BACK):
+        if precision not in ("float32", "bfloat16", "float16") or isa not in (None, HELD_BACK):
             raise ValueError(f"precision {precision!r}, onednn_max_cpu_isa {isa!r}")
         return cls(precision=precision, isa=isa, why=str(kept.get("why", "")))
 
@@ -62,26 +63,30 @@ _CHOICES = (
     FLOAT32,
     Products(precision="bfloat16"),
     Products(precision="bfloat16", isa=HELD_BACK),
+    Products(precision="float16"),
 )
 """All choices, so that processes can exchange one as a number."""
 
 
 def autocast(products: Products, device: torch.device) -> AbstractContextManager[object]:
     """Return the context that a training step's forward pass runs in."""
-    if products.precision == "bfloat16":
-        return torch.autocast(device.type, dtype=torch.bfloat16)
-    return nullcontext()
+    if products.precision == "float32":
+        return nullcontext()
+    return torch.autocast(device.type, dtype=getattr(torch, products.precision))
 
 
 def choose_products(asked: Precision, device: torch.device) -> Products:
     """Return the products for a recipe's `train.precision` on this machine."""
     if asked == "float32":
         return Products(precision="float32", why="as the recipe says")
+    if asked == "float16":
+        return Products(precision="float16", why="as the recipe says")
     if device.type != "cpu":
-        native = bool(torch.cuda.is_bf16_supported(including_emulation=False))
-        if asked == "bfloat16" or native:
-            return Products(precision="bfloat16", why="the GPU multiplies it")
-        return Products(precision="float32", why="the GPU does not multiply bfloat16")
+        if asked == "bfloat16":
+            return Products(precision="bfloat16", why="as the recipe says")
+        if multiplies_bfloat16():
+            return Products(precision="bfloat16", why="auto: the GPU multiplies it")
+        return Products(precision="float16", why="auto: the GPU does not multiply bfloat16")
     verdict = machine_verdict()
     if asked == "auto":
         return Products(precision=verdict.precision, isa=verdict.isa, why=f"auto: {verdict.why}")
@@ -113,10 +118,11 @@ def agree_on_products(
         return mine
     where = f"this machine ({processor_name()})" if not ready else "another process's machine"
     if asked == "auto" and kept is None:
-        return Products(precision="float32", why=f"bfloat16 products do not work on {where}")
+        why = f"{mine.precision} products do not work on {where}"
+        return Products(precision="float32", why=why)
     raise RunError(
-        f"the run's products are in bfloat16, which does not work on {where}; resume in fp32, "
-        f"not bit-exactly: {resume} --train.precision float32"
+        f"the run's products are in {mine.precision}, which does not work on {where}; resume in "
+        f"fp32, not bit-exactly: {resume} --train.precision float32"
     )
 
 
@@ -139,7 +145,7 @@ def prepare_process() -> None:
 
 def _working(kept: Products, device: torch.device) -> Products:
     """Return a run's products with the setting that they need on this machine."""
-    if kept.precision == "float32" or device.type != "cpu":
+    if kept.precision != "bfloat16" or device.type != "cpu":
         return kept
     verdict = machine_verdict()
     same = any(trial.works and trial.isa == kept.isa for trial in verdict.trials)
@@ -163,11 +169,12 @@ def _prepare(products: Products) -> bool:
         return True
     if products.isa is not None:
         hold_back(products.isa)
-    return survives_bfloat16()
+    return survives_products(products)
 
 
-def survives_bfloat16() -> bool:
-    """Return whether a fork of this process survives bfloat16 products."""
+def survives_products(products: Products) -> bool:
+    """Return whether a fork of this process survives products in a precision."""
+    dtype = getattr(torch, products.precision)
     reader, writer = os.pipe()
     with (
         warnings.catch_warnings()
@@ -177,7 +184,7 @@ def survives_bfloat16() -> bool:
     if child == 0:
         try:
             torch.set_num_threads(1)
-            a, b = (torch.ones(128, 128, dtype=torch.bfloat16, requires_grad=True) for _ in "ab")
+            a, b = (torch.ones(128, 128, dtype=dtype, requires_grad=True) for _ in "ab")
             (a @ b).sum().backward()
             os.write(writer, b"1")
         finally:

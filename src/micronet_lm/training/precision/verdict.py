@@ -7,6 +7,7 @@ SIGILL; on another, bfloat16 worked but was slower than fp32. So a child process
 
 import hashlib
 import json
+import math
 import os
 import subprocess
 import sys
@@ -180,6 +181,9 @@ def _environment() -> dict[str, str]:
 def _read(file: Path) -> Verdict:
     kept = json.loads(file.read_text(encoding="utf-8"))
     trials = tuple(Trial(**trial) for trial in kept["trials"])
+    seconds = [taken for trial in trials for taken in (trial.float32, trial.bfloat16)]
+    if not trials or not all(taken is None or 0 < taken < math.inf for taken in seconds):
+        raise ValueError("a damaged file")
     hung = any(trial.ended is not None and HUNG in trial.ended for trial in trials)
     if hung and time.time() - file.stat().st_mtime > DAY:
         raise ValueError("a hang of long ago")

@@ -1,7 +1,7 @@
 """Print facts about torch and its products on this machine, in a separate process.
 
-`python -m micronet_lm.training.precision.facts [again]` prints one JSON object. The process is
-separate so that its caller neither imports torch nor crashes with it.
+`python -m micronet_lm.training.precision.torch_report [again]` prints one JSON object. The process
+is separate so that its caller neither imports torch nor crashes with it.
 """
 
 import json
@@ -13,7 +13,10 @@ import torch
 
 from micronet_lm.training.precision.verdict import ISA_VARIABLE, machine_verdict, verdict_file
 
-SETTINGS = (ISA_VARIABLE, "ATEN_CPU_CAPABILITY", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+SETTINGS = (
+    *(ISA_VARIABLE, "ATEN_CPU_CAPABILITY", "OMP_NUM_THREADS", "MKL_NUM_THREADS"),
+    *("OMP_WAIT_POLICY", "GOMP_SPINCOUNT"),
+)
 """Environment variables that change what torch does."""
 
 

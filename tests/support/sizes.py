@@ -1,0 +1,12 @@
+"""Other sizes of pieces, so that tiny operands come in several."""
+
+from dataclasses import replace
+
+import pytest
+
+from micronet_lm.model import sizes
+
+
+def set_sizes(monkeypatch: pytest.MonkeyPatch, **changes: int) -> None:
+    """Change sizes of the CPU's pieces."""
+    monkeypatch.setattr(sizes, "CPU", replace(sizes.CPU, **changes))
