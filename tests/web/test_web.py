@@ -22,6 +22,9 @@ from micronet_lm.runtime.native import NativeEngine
 from micronet_lm.runtime.places import shipped_model
 
 WEB = Path(__file__).parents[2] / "web"
+# Without V8's background threads: Node may deadlock with them, a compiler's thread waiting for a
+# collection and the main thread for the compiler (nodejs/node, issue 54918).
+NODE_TESTS = ["node", "--single-threaded", "--test", "--test-concurrency=1"]
 POSITIONS = int(os.environ.get("MICRONET_WEB_POSITIONS", "150"))
 TEXTS = ["Return a new", "Raise ValueError if the ", "", 'print("é, ß") — 中文\n', "the"]
 TEXTS += ["It is so. ", "Return a dictoin", "the FROBNICATOR and the Frobnicator. The frobm"]
@@ -83,16 +86,12 @@ def test_the_answers_are_those_of_the_scalar_kernels(tmp_path: Path) -> None:
     written = tmp_path / "cases.json"
     written.write_text(json.dumps(cases), encoding="utf-8")
     done = subprocess.run(
-        [
-            "node",
-            "--test",
-            "--test-concurrency=1",
-            *map(str, sorted((WEB / "test").glob("*.test.js"))),
-        ],
+        [*NODE_TESTS, *map(str, sorted((WEB / "test").glob("*.test.js")))],
         env={**os.environ, "MICRONET_CASES": str(written)},
         capture_output=True,
         text=True,
         check=False,
+        timeout=500,
     )
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
 
