@@ -1,8 +1,9 @@
-"""Draw measurements: learning curves, pruned runs, quantized runs.
+"""Draw measurements: learning curves, pruned runs, quantized runs, perplexity against bytes.
 
 python benchmarks/draw.py curves OUT.png NAME=RUN [NAME=RUN ...]
 python benchmarks/draw.py pruning OUT.png PRUNING.json
 python benchmarks/draw.py quantization OUT.png runs/sweep/sweep.json
+python benchmarks/draw.py frontier OUT.png docs/results/frontier/points.json
 """
 
 import argparse
@@ -30,6 +31,7 @@ def main() -> None:
         ("curves", "NAME=RUN", "+"),
         ("pruning", "PRUNING.json", 1),
         ("quantization", "SWEEP.json", 1),
+        ("frontier", "POINTS.json", 1),
     ):
         verb = kinds.add_parser(kind)
         verb.add_argument("out", type=Path, metavar="OUT.png")
@@ -46,7 +48,12 @@ def main() -> None:
             finish_curves(axes)
         else:
             measured = json.loads(Path(asked.given[0]).read_text("utf-8"))
-            {"pruning": draw_pruning, "quantization": draw_widths}[asked.kind](axes, measured)
+            draw = {
+                "pruning": draw_pruning,
+                "quantization": draw_widths,
+                "frontier": draw_frontier,
+            }
+            draw[asked.kind](axes, measured)
 
 
 @contextmanager
@@ -110,6 +117,23 @@ def draw_widths(axes: Axes, measured: dict[str, Any]) -> None:
         xlabel="storage (32-bit parameters, rules challenge); numbers are bits",
         ylabel="validation perplexity",
     )
+    axes.legend()
+
+
+def draw_frontier(axes: Axes, measured: dict[str, Any]) -> None:
+    """Draw test perplexity over bytes, one line per family of models, points with their names."""
+    for family, points in measured.items():
+        ordered = sorted(points, key=lambda point: point["bytes"])
+        places = [(point["bytes"] / 1e6, point["test"]) for point in ordered]
+        axes.plot(*zip(*places, strict=True), "o-", label=family)
+        for point, place in zip(ordered, places, strict=True):
+            name = point.get("name", "")
+            axes.annotate(name, place, textcoords="offset points", xytext=(4, 5), fontsize=7)
+    axes.set(xlabel="megabytes", ylabel="test perplexity", xscale="log", yscale="log")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(ScalarFormatter())
+        axis.set_minor_formatter(ScalarFormatter())
+    axes.tick_params(which="minor", labelsize=6)
     axes.legend()
 
 
