@@ -1,5 +1,6 @@
 """What is finished is told at once: a later failure or a kill does not take it back."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -56,3 +57,17 @@ def test_a_stage_whose_input_vanished_is_not_left_out_in_silence(tmp_path: Path)
     second = Stage(name="second", folder="second", settings={}, needs={"one": first}, work=works)
     with pytest.raises(PipelineError, match=r"second .*: an input of it vanished"):
         run_side_by_side(Workspace(tmp_path, shared=True), [second], Pool(), lambda line: None)
+
+
+def test_the_seconds_of_a_killed_call_are_counted_up_to_its_last_file(tmp_path: Path) -> None:
+    stage = Stage(name="first", folder="first", settings={}, work=works)
+    workspace = Workspace(tmp_path)
+    with workspace.occupied(stage):
+        workspace.begin(stage)
+    begun = (tmp_path / "stages" / "first.json").stat().st_mtime
+    works(workspace.folder(stage), {})
+    os.utime(workspace.folder(stage) / "number", (begun + 90, begun + 90))
+    again = workspace.begin(stage)  # after a kill, the record is older than the last file
+    assert again.seconds == pytest.approx(90, abs=0.01)
+    os.utime(workspace.folder(stage) / "number", (begun - 5, begun - 5))
+    assert workspace.begin(stage).seconds == again.seconds  # nothing was done since

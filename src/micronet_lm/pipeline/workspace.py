@@ -52,7 +52,7 @@ class Record:
     """Fingerprints of its inputs, by role."""
     result: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
-    """Time of all calls that ended normally."""
+    """Time of all calls; of one that was killed, up to the last file that it wrote."""
     outputs: Mapping[str, str] = field(default_factory=dict)
     """Checksums of its files; none in records of version 0.1."""
 
@@ -142,9 +142,10 @@ class Workspace:
     def begin(self, stage: Stage) -> Record:
         """Prepare a stage's folder and record that it has begun."""
         state, folder, record = self.state(stage), self.folder(stage), self.record(stage)
+        spent = record.seconds + self._unrecorded(stage) if record and not record.complete else 0.0
         if state is State.CHANGED:
             self._move_aside(stage)
-            record = None
+            record, spent = None, 0.0
         elif record is None and folder.exists():
             raise PipelineError(
                 f"{folder} exists and is not a stage of this pipeline: move it away or choose "
@@ -158,7 +159,7 @@ class Workspace:
             complete=False,
             settings=dict(stage.settings),
             needs={role: needed.fingerprint for role, needed in stage.needs.items()},
-            seconds=record.seconds if record else 0.0,
+            seconds=spent,
         )
         self.write(stage, begun)
         return begun
@@ -229,6 +230,15 @@ class Workspace:
 
     def _file(self, stage: Stage) -> Path:
         return self.root / RECORDS / f"{self._name(stage)}.json"
+
+    def _unrecorded(self, stage: Stage) -> float:
+        """Return the seconds of a call that was killed and so could not record them.
+
+        The record was written when the call began, or when it ended normally: files that are newer
+        were written by one that was killed.
+        """
+        files = [path.stat().st_mtime for path in self.folder(stage).rglob("*") if path.is_file()]
+        return max(0.0, max(files, default=0.0) - self._file(stage).stat().st_mtime)
 
     def _move_aside(self, stage: Stage) -> None:
         """Rename an outdated folder at the same depth, so that its relative paths stay valid."""
