@@ -11,7 +11,7 @@
  *     mn_session_free(session);
  *     mn_model_close(model);
  *
- * Words are numbers (ids) from 0 to vocabulary - 1, the most frequent first. All logarithms are natural.
+ * Words are given as ids from 0 to vocabulary - 1, the most frequent first. All logarithms are natural.
  *
  * Errors: every function that can fail returns a status and, if `error` is not NULL, fills in a one-sentence
  * message. The library throws no exceptions, never exits the process and has no global variables. After an error
@@ -69,7 +69,7 @@ size_t mn_kernel_sets(mn_kernel_set* sets, size_t room);
 
 /* ---- checksums ---- */
 
-/* Return the checksum of some bytes, as packed files carry it (docs/format.md). */
+/* Return the checksum of some bytes, as packed files contain it (docs/format.md). */
 uint64_t mn_checksum(const void* bytes, size_t size);
 
 /* ---- models ---- */
@@ -89,7 +89,7 @@ int32_t mn_model_vocabulary_size(const mn_model* model);
 /* Return the metadata: JSON in UTF-8, terminated by 0. */
 const char* mn_model_metadata(const mn_model* model, size_t* size);
 
-/* Return the checksum of the packed file (docs/format.md), which tells models apart. */
+/* Return the checksum of the packed file (docs/format.md). It distinguishes models. */
 uint64_t mn_model_checksum(const mn_model* model);
 
 /* Return the name of the kernel set in use. */
@@ -104,8 +104,9 @@ int32_t mn_model_find(const mn_model* model, const char* word, size_t size);
 /* Return 1 if the file has a spelling model, with which every word outside the vocabulary has a probability. */
 int mn_model_has_spelling(const mn_model* model);
 
-/* Compute the natural logarithm of P_spelling of a word outside the vocabulary (UTF-8, no line feed): the word's
- * probability is that of <unk> times P_spelling. Fails if the vocabulary has the word or the file no spelling model. */
+/* Compute the natural logarithm of P_spelling of a word outside the vocabulary (UTF-8, no line feed). The word's
+ * probability is that of <unk> times P_spelling. Fails if the vocabulary has the word, or if the file has no spelling
+ * model. */
 mn_status mn_model_spelling(const mn_model* model, const char* word, size_t size, double* log_probability,
                             mn_error* error);
 
@@ -114,9 +115,9 @@ mn_status mn_model_spelling(const mn_model* model, const char* word, size_t size
 mn_status mn_model_score(const mn_model* model, const int32_t* ids, size_t count, int threads,
                          float* log_probabilities, mn_error* error);
 
-/* The same for a text with words beyond the vocabulary: ids from the vocabulary's size on are added words, of which
- * there are `added`, and log_spelled[i] is log P_spelling of the i-th (minus infinity without a spelling model). An
- * added word is read as <unk>; its probability is that of <unk> times P_spelling, plus the cache's votes for it. */
+/* The same for a text with words outside the vocabulary. Ids from the vocabulary's size on are added words. There are
+ * `added` of them; log_spelled[i] is log P_spelling of the i-th (minus infinity without a spelling model). An added
+ * word is read as <unk>. Its probability is that of <unk> times P_spelling, plus the cache's votes for it. */
 mn_status mn_model_score_open(const mn_model* model, const int32_t* ids, size_t count, const double* log_spelled,
                               size_t added, int threads, float* log_probabilities, mn_error* error);
 
@@ -135,9 +136,9 @@ void mn_session_free(mn_session* session);
 mn_status mn_session_feed(mn_session* session, int32_t id, mn_error* error);
 mn_status mn_session_feed_many(mn_session* session, const int32_t* ids, size_t count, mn_error* error);
 
-/* Add a word to the session and return its id: that of the vocabulary or of an earlier call, or else a new one, from
- * the vocabulary's size on. Added words can be fed: they are read as <unk>, and the cache predicts them once they
- * were fed. Forks and saved sessions have them, too. */
+/* Add a word to the session and return its id. A word of the vocabulary or of an earlier call keeps its id; other
+ * words get new ids, from the vocabulary's size on. Added words can be fed: they are read as <unk>, and after that the
+ * cache predicts them. Forks and saved sessions also have them. */
 mn_status mn_session_add_word(mn_session* session, const char* word, size_t size, int32_t* id, mn_error* error);
 
 /* Return the number of words that were added to the session. */
@@ -149,8 +150,8 @@ const char* mn_session_word(const mn_session* session, int32_t id, size_t* size)
 /* Return the id of a word of the vocabulary or of the session; -1 if neither has it. */
 int32_t mn_session_find(const mn_session* session, const char* word, size_t size);
 
-/* Take a word out of the session's cache, and an added word's name out of the session: it is neither found nor
- * predicted until it is added and fed again. A word that the session has not is no error. */
+/* Remove a word from the session's cache. If it is an added word, remove its name from the session too: it is neither
+ * found nor predicted until it is added and fed again. It is not an error if the session does not have the word. */
 mn_status mn_session_forget_word(mn_session* session, const char* word, size_t size, mn_error* error);
 
 /* Return the number of words fed. */
@@ -171,16 +172,16 @@ mn_status mn_session_top_k(mn_session* session, int32_t k, int32_t* ids, float* 
 mn_status mn_session_complete(mn_session* session, const char* prefix, size_t size, int32_t k,
                               int32_t* ids, float* log_probabilities, int32_t* found, mn_error* error);
 
-/* What the cache does to a word's probability: P = (1 - share) exp(without_cache) + share * cache. */
+/* How the cache changes a word's probability: P = (1 - share) exp(without_cache) + share * cache. */
 typedef struct mn_influence {
   double without_cache; /* log-probability without the cache; minus infinity for an added word */
   double share;         /* the cache's share; 0 without a cache and before it holds anything */
-  double cache;         /* the cache's own probability of the word: the votes of the places where it stood */
+  double cache;         /* the cache's own probability of the word: the votes of its earlier occurrences */
 } mn_influence;
 
-/* Explain the probability of a word that may come next. The k largest votes of the cache, whatever word they are for,
- * are written to places (numbers of words in the text, from 0) and parts (of all votes), the largest first; *found may
- * be less than k. */
+/* Explain the probability of a possible next word. Also write the k largest votes of the cache, for any word, the
+ * largest first: to `places` the numbers of words in the text, counted from 0, and to `parts` their parts of all
+ * votes. *found may be less than k. */
 mn_status mn_session_influence(mn_session* session, int32_t id, int32_t k, mn_influence* influence, int64_t* places,
                                double* parts, int32_t* found, mn_error* error);
 
@@ -202,7 +203,7 @@ mn_status mn_session_restore(const mn_model* model, const void* bytes, size_t si
 /* ---- recollections: what sessions recall of earlier texts (docs/personal.md) ---- */
 
 /* Hidden states of earlier texts with the words that followed them, and words outside the vocabulary with their
- * counts. They never change; several sessions may recall one. They must not outlive their model. */
+ * counts. They never change, so several sessions may share them. They must not outlive their model. */
 typedef struct mn_recollections mn_recollections;
 
 /* Make recollections. states: (count, width of the model) numbers in half precision; following[i]: the word that
@@ -216,18 +217,19 @@ mn_status mn_recollections_new(const mn_model* model, const uint16_t* states, co
                                mn_error* error);
 void mn_recollections_free(mn_recollections* recollections);
 
-/* Let a session recall; its words are added to the session's. NULL ends it. Forks recall the same, saved sessions
- * do not, and they have only those words of the session that its own cache refers to. */
+/* Let a session use recollections; their words are added to the session's. NULL ends this. Forks use the same
+ * recollections. Saved sessions do not, and they contain only those added words that the session's own cache refers
+ * to. */
 mn_status mn_session_recall(mn_session* session, const mn_recollections* recollections, mn_error* error);
 
 /* Copy the last states of a session's cache, at most `room`, and the words that followed them, oldest first. */
 mn_status mn_session_remembered(const mn_session* session, size_t room, float* states, int32_t* words, size_t* count,
                                 mn_error* error);
 
-/* ---- text: what the functions above do with ids, with UTF-8 text ----
+/* ---- text: the functions above for UTF-8 text instead of ids ----
  *
- * A text is split into tokens as the model's corpus was; words that the vocabulary lacks become <unk>. Words that
- * come back are words for a screen: no <unk>, no spacing marks, and each can be written after the text.
+ * A text is split into tokens as the model's corpus was; words outside the vocabulary become <unk>. Returned words can
+ * be shown on a screen: no <unk>, no spacing marks, and each can be written after the text.
  *
  *     mn_words* words = NULL;
  *     mn_text* text = NULL;
@@ -239,34 +241,35 @@ mn_status mn_session_remembered(const mn_session* session, size_t room, float* s
  *     mn_text_free(text);
  */
 
-/* A text that is read piece by piece, cut anywhere. Like a session: used by one thread at a time. */
+/* A text that is read in pieces, which may end anywhere. Like a session, one thread may use it at a time. */
 typedef struct mn_text mn_text;
-/* Some words with a number each. */
+/* A list of words, each with a number. */
 typedef struct mn_words mn_words;
 
 mn_status mn_text_start(const mn_model* model, mn_text** text, mn_error* error);
-/* Start, feed and settle in one; where the text is empty, what is asked comes after a line's end. */
+/* Start, feed and settle in one call. If the text is empty, predictions are for the beginning of a line. */
 mn_status mn_text_read(const mn_model* model, const char* utf8, size_t size, mn_text** text, mn_error* error);
 mn_status mn_text_fork(const mn_text* text, mn_text** copy, mn_error* error);
 void mn_text_free(mn_text* text);
 
 mn_status mn_text_feed(mn_text* text, const char* utf8, size_t size, mn_error* error);
-/* Take the last word for whole, as white space after it would. */
+/* Treat the last word as complete, as if white space followed it. */
 mn_status mn_text_settle(mn_text* text, mn_error* error);
-/* The number of tokens read. */
+/* Return the number of tokens read in *tokens. */
 mn_status mn_text_tokens(const mn_text* text, uint64_t* tokens, mn_error* error);
 
-/* The k likeliest next words, with their probabilities. */
+/* Find the k likeliest next words, with their probabilities. */
 mn_status mn_text_next(mn_text* text, int32_t k, mn_words** words, mn_error* error);
-/* Those that begin with a prefix, in small letters or capitals. */
+/* Find the k likeliest next words that begin with a prefix, whether in lower or upper case. */
 mn_status mn_text_complete(mn_text* text, const char* prefix, size_t size, int32_t k, mn_words** words, mn_error* error);
-/* For someone who types: completions of a word that has no end yet, with typing errors forgiven where few words begin
- * so; else next words, with a capital at the beginning of a sentence. mn_words_replaces says what a pick replaces. */
+/* Find suggestions for someone who types. After an incomplete word they are completions; if few words begin like it,
+ * typing errors are tolerated. Otherwise they are next words, capitalized at the beginning of a sentence.
+ * mn_words_replaces returns the part of the text that a suggestion replaces. */
 mn_status mn_text_suggest(mn_text* text, int32_t k, mn_words** words, mn_error* error);
 
-/* The same three for a session, which reads ids: it must have read at least one. before: the last token of its text,
- * nothing where what it read is not shown; typed: the beginning of a word that has no end yet and was not read, nothing
- * between words; spaced: 1 if the text ends in white space. */
+/* The same three for a session, which reads ids and must have read at least one. before: the last token of its text,
+ * or empty if what it read is not shown. typed: the beginning of an incomplete word, which was not read; empty between
+ * words. spaced: 1 if the text ends in white space. */
 mn_status mn_session_next_words(mn_session* session, const char* before, size_t before_size, int32_t k, mn_words** words,
                                 mn_error* error);
 mn_status mn_session_completions(mn_session* session, const char* before, size_t before_size, const char* prefix,
@@ -274,16 +277,17 @@ mn_status mn_session_completions(mn_session* session, const char* before, size_t
 mn_status mn_session_suggest(mn_session* session, const char* before, size_t before_size, const char* typed,
                              size_t typed_size, int spaced, int32_t k, mn_words** words, mn_error* error);
 
-/* Choose the next word and read it: one entry, whose piece is what it adds to the text. A temperature of 0 takes
- * the likeliest; see mn_session_sample. The numbers behind it are those of NumPy's default_rng(seed). */
+/* Choose the next word and read it. The result has one entry, whose piece is what the word adds to the text. With a
+ * temperature of 0 it is the likeliest word; see mn_session_sample. Random numbers are those of NumPy's
+ * default_rng(seed). */
 mn_status mn_text_seed(mn_text* text, uint64_t seed, mn_error* error);
 mn_status mn_text_write(mn_text* text, double temperature, int32_t top_k, double top_p, mn_words** words, mn_error* error);
 
-/* The whole text as bytes, which Python's State.restore reads too; see mn_session_save. */
+/* Save the whole text as bytes, which Python's State.restore can also read; see mn_session_save. */
 mn_status mn_text_save(const mn_text* text, void* bytes, size_t* size, mn_error* error);
 mn_status mn_text_restore(const mn_model* model, const void* bytes, size_t size, mn_text** text, mn_error* error);
 
-/* ---- a person's memory: words and states of their texts in a private file (docs/personal.md) ----
+/* ---- personal memory: words and hidden states of one person's texts in a private file (docs/personal.md) ----
  *
  *     mn_personal* me = NULL;
  *     mn_personal_open(model, "me.personal", &me, &error);
@@ -292,52 +296,54 @@ mn_status mn_text_restore(const mn_model* model, const void* bytes, size_t size,
  *     mn_personal_forget(me, "Zorblax", 7, NULL, &error);
  *     mn_personal_close(me);
  *
- * The file is the one that Python's lm.personal(path) and `micronet personal` use. It need not exist yet; its folder
- * must. Each call reads the file as it is now; changes take the lock of its folder and write by rename, with mode 600.
- * WebAssembly has no files, and none of these functions. */
+ * The file is the one that Python's lm.personal(path) and `micronet personal` use. Its folder must exist; the file need
+ * not exist yet. Each call reads the current file. Changes lock its folder and replace the file by rename, with mode
+ * 600. WebAssembly has no files, so it has none of these functions. */
 typedef struct mn_personal mn_personal;
 
-/* Open a memory; the model must outlive it. Fails for a file of another model, or that others could read. */
+/* Open a memory; the model must outlive it. Fails if the file belongs to another model, or if other users can read
+ * it. */
 mn_status mn_personal_open(const mn_model* model, const char* path, mn_personal** personal, mn_error* error);
 void mn_personal_close(mn_personal* personal);
-/* Learn a text, read after a line's end. tokens, if not NULL, gets the number of its tokens. */
+/* Learn a text, which is read from the beginning of a line. *tokens, if not NULL, is set to the number of its
+ * tokens. */
 mn_status mn_personal_learn(mn_personal* personal, const char* utf8, size_t size, uint64_t* tokens, mn_error* error);
-/* The words outside the vocabulary with their counts as numbers, the most frequent first. */
+/* List the words outside the vocabulary, the most frequent first; their numbers are their counts. */
 mn_status mn_personal_words(const mn_personal* personal, mn_words** words, mn_error* error);
-/* Add words that mn_personal_words gave, of a memory of any model. Words that are no single token outside of this
- * vocabulary are left out. sizes may be NULL where all words end with 0. */
+/* Add words that mn_personal_words returned for a memory of any model. Words that are not a single token outside this
+ * model's vocabulary are left out. sizes may be NULL if all words end with 0. */
 mn_status mn_personal_merge(mn_personal* personal, const char* const* words, const size_t* sizes, const uint32_t* counts,
                             size_t count, mn_error* error);
-/* Remove all that is remembered of a word, in small letters and capitals; found, if not NULL, gets 1 if there was
- * anything. Texts that are open forget it by mn_text_forget, and recall again. */
+/* Remove everything that is remembered of a word, in lower and upper case. *found, if not NULL, is set to 1 if there
+ * was anything. For texts that are open, call mn_text_forget and then mn_text_recall again. */
 mn_status mn_personal_forget(mn_personal* personal, const char* word, size_t size, int* found, mn_error* error);
 mn_status mn_personal_clear(mn_personal* personal, mn_error* error);
-/* Let a text recall what the memory has now; NULL ends it. The text keeps no reference to the memory. */
+/* Let a text recall what the memory contains now; NULL ends this. The text keeps no reference to the memory. */
 mn_status mn_text_recall(mn_text* text, const mn_personal* personal, mn_error* error);
 mn_status mn_text_forget(mn_text* text, const char* word, size_t size, mn_error* error);
 
-/* All tokens of a text, with the log-probability of each from those before it; NaN for the first. */
+/* Score a text: list its tokens, each with its log-probability given those before it; NaN for the first. */
 mn_status mn_model_score_text(const mn_model* model, const char* utf8, size_t size, int threads, mn_words** words,
                               mn_error* error);
 
 /* The tokenizers alone, by their names in packed files: "wikitext", "word" and "word-2". */
 
-/* The tokens of a text that follows the character `after` (a newline where a text begins). */
+/* Split a text that follows the character `after` (a newline at the beginning of a text) into tokens. */
 mn_status mn_tokens(const char* tokenizer, const char* utf8, size_t size, uint32_t after, mn_words** tokens,
                     mn_error* error);
-/* Tokens put together to text: one entry. sizes may be NULL where all tokens end with 0. */
+/* Join tokens to text; the result has one entry. sizes may be NULL if all tokens end with 0. */
 mn_status mn_join(const char* tokenizer, const char* const* tokens, const size_t* sizes, size_t count, mn_words** text,
                   mn_error* error);
-/* How many bytes of a text have the same tokens whatever is written after it. */
+/* Return in *settled how many bytes of a text have the same tokens whatever is written after it. */
 mn_status mn_settled(const char* tokenizer, const char* utf8, size_t size, size_t* settled, mn_error* error);
 
 size_t mn_words_count(const mn_words* words);
-/* A word as UTF-8, and what it adds to the text before it, its space included; both end with 0. NULL beyond the
- * last word. size may be NULL. */
+/* Return a word as UTF-8 (text), and what it adds to the text before it, including its space (piece). Both end with 0;
+ * NULL after the last word. size may be NULL. */
 const char* mn_words_text(const mn_words* words, size_t place, size_t* size);
 const char* mn_words_piece(const mn_words* words, size_t place, size_t* size);
 double mn_words_number(const mn_words* words, size_t place);
-/* The end of the text that a suggestion takes the place of: the word that has no end yet, or nothing. Ends with 0. */
+/* Return the end of the text that a suggestion replaces: the incomplete word, or an empty string. It ends with 0. */
 const char* mn_words_replaces(const mn_words* words, size_t* size);
 void mn_words_free(mn_words* words);
 
