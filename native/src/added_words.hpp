@@ -1,6 +1,6 @@
-// Words that a session has added to the vocabulary: their ids follow those of the vocabulary.
+// Words that a session has added to the vocabulary. Their ids follow those of the vocabulary.
 //
-// The network reads them as <unk>; the cache remembers them by their own ids, and votes for them.
+// The network reads them as <unk>. The cache stores them with their own ids, and votes for them.
 #pragma once
 
 #include <cstdint>
@@ -21,16 +21,16 @@ class AddedWords {
   explicit AddedWords(const Vocabulary& vocabulary);
 
   int32_t size() const { return int32_t(words_.size()); }
-  // The id of a word of the vocabulary or of an added one; -1 if it is neither.
+  // Return the id of a word of the vocabulary or of an added one; -1 if it is neither.
   int32_t find(std::string_view word) const;
-  // The same, but adds the word if it is neither; throws Failure.
+  // The same, but add the word if it is neither; throws Failure.
   int32_t add(std::string_view word);
-  // Take an added word its name: nothing finds it any more, and its id stays unused. Does nothing to the vocabulary.
+  // Remove the name of an added word: it is no longer found, and its id stays unused. Words of the vocabulary stay.
   void drop(int32_t id);
   bool dropped() const { return dropped_; }  // whether there are such ids
   int32_t unknown() const { return unknown_; }
   const std::string& word(int32_t id) const { return *words_[size_t(id - first_)]; }
-  // What the network reads for an id.
+  // Return the id that the network reads in place of an id.
   int32_t read_as(int32_t id) const { return id < first_ ? id : unknown_; }
 
  private:

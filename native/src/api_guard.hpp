@@ -1,4 +1,4 @@
-// What the files of the C API share: its types, and the way from exceptions to statuses.
+// Shared by the files of the C API: its types, and the conversion of exceptions to statuses.
 #pragma once
 
 #include <cstdio>
@@ -27,14 +27,14 @@ inline void set_error(mn_error& to, const char* message, const char* detail = ""
   std::snprintf(to.message, sizeof to.message, "%s%.300s", message, detail);
 }
 
-// Runs `body` and turns exceptions into a status and a message.
+// Run `body` and turn exceptions into a status and a message.
 template <class Body>
 mn_status guarded(mn_error* error, Body body) noexcept {
   mn_error local;
   mn_error& to = error ? *error : local;
   constexpr const char* kNoMemory = "there is not enough memory; close other models or take a smaller one";
 #if defined(__wasm__)
-  // Without an unwinder's tables no catch clause can have a type: `fail` keeps its error aside.
+  // Without unwinding tables a catch clause cannot have a type, so `fail` stores its error in last_failure().
   last_failure().status = MN_OK;
   try {
     body();

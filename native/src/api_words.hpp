@@ -1,4 +1,4 @@
-// Types of the C API by text that several of its files use.
+// Types of the text-level C API that several of its files use.
 #pragma once
 
 #include "api_guard.hpp"

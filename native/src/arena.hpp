@@ -31,7 +31,7 @@ class Arena {
   void* allocate(size_t size);
 
   std::vector<Block> blocks_;
-  [[maybe_unused]] unsigned char* next_ = nullptr;  // where memory comes in blocks
+  [[maybe_unused]] unsigned char* next_ = nullptr;  // the next free byte, where memory is allocated in blocks
   [[maybe_unused]] size_t left_ = 0;
 };
 

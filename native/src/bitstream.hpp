@@ -35,7 +35,7 @@ class FloatStream {
   const uint8_t* data_;
 };
 
-// Check a mask of n bits: one bit set per non-zero, and 0 after the last element.
+// Check a mask of n bits: one bit is set per non-zero, and the bits after the last element are 0.
 void check_mask(Bytes mask, int64_t n, int64_t nonzeros, const std::string& name);
 
 // Return up to 64 bits of a mask, beginning at element `at` (a multiple of 64).

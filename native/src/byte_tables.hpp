@@ -1,4 +1,5 @@
-// Tables of unicode_tables.hpp, from their few bytes to what can be searched. Each is decoded when first asked.
+// The tables of unicode_tables.hpp, decoded from their compact bytes so that they can be searched. Each is decoded on
+// first use.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 
 namespace micronet {
 
-// Numbers of 7 bits a byte, the lowest first.
+// Numbers stored with 7 bits per byte, the lowest first.
 class Numbers {
  public:
   template <size_t N>
@@ -28,10 +29,10 @@ class Numbers {
   const uint8_t *at_, *end_;
 };
 
-// Numbers that may be negative, as ones that are not.
+// Decode a number that may be negative from its zigzag code.
 inline int32_t from_zigzag(uint32_t value) { return value % 2 ? -int32_t(value / 2) - 1 : int32_t(value / 2); }
 
-// A set of characters: the places where it begins and ends.
+// A set of characters, stored as the characters at which its ranges begin and end.
 class CharacterSet {
  public:
   explicit CharacterSet(Numbers numbers) {
@@ -46,7 +47,7 @@ class CharacterSet {
   std::vector<uint32_t> places_;
 };
 
-// A number for some characters, by runs of characters one or two apart.
+// A map from some characters to numbers, stored as runs of characters that are one or two apart.
 class CharacterMap {
  public:
   explicit CharacterMap(Numbers numbers) {
@@ -58,7 +59,7 @@ class CharacterMap {
       end = last + 1;
     }
   }
-  // Whether the character has a number, and which.
+  // Return whether the character has a number, and which one.
   bool find(char32_t c, int32_t* value = nullptr) const {
     auto run = std::upper_bound(runs_.begin(), runs_.end(), uint32_t(c),
                                 [](uint32_t code, const Run& other) { return code < other.first; });
@@ -77,7 +78,7 @@ class CharacterMap {
   std::vector<Run> runs_;
 };
 
-// Several characters for some characters.
+// A map from some characters to several characters each.
 class LongMap {
  public:
   explicit LongMap(Numbers numbers) {

@@ -26,7 +26,7 @@ T read_at(const uint8_t* from) {
   return value;
 }
 
-// Hash bytes, to tell files apart and to detect damage. It does not protect against an adversary.
+// Hash bytes, to distinguish files and to detect damage. It does not protect against an adversary.
 inline uint64_t hash_bytes(Bytes bytes, uint64_t seed = 0) {
   constexpr uint64_t kPrime = 0x9E3779B97F4A7C15u;
   auto mix = [](uint64_t h, uint64_t v) {

@@ -1,7 +1,7 @@
-// The checksum of packed files: 64 bits that notice damage by accident, not an adversary (docs/format.md).
+// The checksum of packed files: 64 bits that detect accidental damage, but not an adversary (docs/format.md).
 //
-// A changed word changes the result for certain, because every step is one-to-one in it. The sums within a
-// block do not depend on each other, so that the compiler can compute several at once.
+// If one word changes, the result is certain to change, because every operation is one-to-one in that word. The sums
+// within a block do not depend on each other, so the compiler can compute several at once.
 #pragma once
 
 #include "bytes.hpp"

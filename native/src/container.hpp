@@ -29,7 +29,7 @@ class Container {
   // Throw Failure if a tensor was never taken: the format does not allow extra tensors.
   void finish() const;
   Bytes file() const { return file_; }
-  // Whether the file has a checksum, which was then found right; and the checksum.
+  // Return whether the file has a checksum (it was checked on opening), and the checksum.
   bool checked() const { return checked_; }
   uint64_t checksum() const { return checksum_; }
 

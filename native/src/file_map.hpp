@@ -1,4 +1,4 @@
-// A file's bytes, read into memory: a mapped file that someone truncates would end the process.
+// A file's bytes, read into memory. The file is not mapped: if a mapped file were truncated, the process would crash.
 #pragma once
 
 #include "bytes.hpp"
@@ -13,7 +13,7 @@ class FileMap {
   FileMap& operator=(const FileMap&) = delete;
 
   Bytes bytes() const { return bytes_; }
-  // Give the memory of a part back. Its bytes are lost.
+  // Release the memory of a part. Its bytes are lost.
   void release(Bytes part) const;
 
  private:

@@ -1,4 +1,4 @@
-// A JSON reader that goes from left to right and builds no tree, so that hostile text cannot exhaust memory.
+// A JSON reader that reads from left to right and builds no tree, so that hostile text cannot exhaust memory.
 #pragma once
 
 #include <cstdint>

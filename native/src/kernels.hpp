@@ -114,7 +114,7 @@ struct Kernels {
   void (*spread_i16)(uint64_t mask, const int16_t* values, int16_t* out);
 };
 
-// Each in a file of its own, which only builds for processors of its kind have.
+// Each kernel set is in a file of its own, which is built only for processors of its kind.
 const Kernels* scalar_kernels();
 const Kernels* avx2_kernels();
 const Kernels* avx512_kernels();

@@ -8,7 +8,7 @@
 #include "transcendental.hpp"
 
 #if defined(__wasm__)
-#define MICRONET_UNROLL  // the compiler's choice: a small module is worth more there
+#define MICRONET_UNROLL  // left to the compiler: in WebAssembly a small module matters more
 #else
 #define MICRONET_UNROLL _Pragma("GCC unroll 16")
 #endif
@@ -17,7 +17,7 @@ namespace {
 
 using micronet::kLanes;
 
-// How many panels or tokens products of floats take side by side, where they are not the ones that count.
+// How many panels or tokens products of floats compute at once, where their speed matters little.
 #if defined(__wasm__)
 constexpr int kBeside = 1;
 #else

@@ -46,7 +46,7 @@ constexpr int64_t kAhead = 2048;  // how far ahead a single panel prefetches, in
 template <class S, int TOKENS, bool TIMES_128, int PANELS>
 inline void stream_groups(const uint8_t* group, int64_t apart, int64_t groups, const int16_t* x, int64_t x_stride,
                           int32_t* out, int64_t out_apart, int64_t out_stride) {
-  constexpr int64_t kBear = 16;  // groups (256 columns) whose sums fit in 32 bits at 128 times the weights
+  constexpr int64_t kBear = 16;  // groups (256 columns) whose sums of 128 times the weights fit in 32 bits
   typename S::I totals[PANELS][TOKENS];
   for (auto& panel : totals)
     for (auto& total : panel) total = S::zero_i();

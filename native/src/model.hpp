@@ -72,19 +72,19 @@ struct Model {
   Arena arena;  // the weights' memory
   Config config;
   std::string metadata;
-  Buffer<uint8_t> words;  // the vocabulary's text where the file has it as codes; else it stays in the file
+  Buffer<uint8_t> words;  // the vocabulary's text, if the file has it as prefix codes; else it stays in the file
   Vocabulary vocabulary;
   std::unique_ptr<SharedBeginnings> beginnings = std::make_unique<SharedBeginnings>();  // of its words (suggestions.cpp)
-  Spelling spelling;  // of words outside the vocabulary; not there in every file
+  Spelling spelling;  // of words outside the vocabulary; empty if the file has none
   std::vector<Bin> bins;
   Matrix tail_weight;       // (bins - 1, width of the first bin)
   Buffer<float> tail_bias;  // (bins - 1)
   std::vector<Layer> layers;
   Quantizer hidden;
-  NGrams ngrams;               // unused where the file has no table
+  NGrams ngrams;               // unused if the file has no table
   bool integer_cache = false;  // similarities are sums of integers that fit in 32 bits
   float theta = 0, lam = 0;
-  // Return the cache's share of the prediction while it holds this many states, at least one.
+  // Return the cache's share of the prediction if it holds this many states (at least one).
   double cache_share(int64_t held) const {
     return held < config.ramp ? double(lam) * double(held) / double(config.ramp) : double(lam);
   }

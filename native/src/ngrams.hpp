@@ -1,7 +1,8 @@
-// A table of n-grams: how likely a word is after the last words, by docs/arithmetic.md.
+// A table of n-grams: the probability of a word after the last words, as docs/arithmetic.md defines it.
 //
-// The words after a context of k - 1 words are a group of order k, sorted. An entry of one order may be the
-// context of a group of the next. A group leaves 1 - Σ values to the context without its first word.
+// The words after a context of k - 1 words form a group of order k, sorted. An entry of one order may be the
+// context of a group of the next order. A group leaves a probability of 1 - Σ values to the context without its first
+// word.
 #pragma once
 
 #include <vector>
@@ -15,7 +16,7 @@ class NGrams {
  public:
   static constexpr int64_t kLongest = 8;
 
-  // The groups of all contexts that the last words make, each with the weight of its values.
+  // The groups of all contexts that the last words form, each with the weight of its values.
   struct Context {
     struct Group {
       const int32_t* words;  // (count), increasing
@@ -32,16 +33,16 @@ class NGrams {
   NGrams(Unpacker& unpacker, const Config& config);  // checks everything; throws Failure
 
   bool used() const { return !orders_.empty(); }
-  // How many of the last words a context has at most.
+  // Return the largest number of words that a context has.
   int64_t kept() const { return int64_t(orders_.size()); }
-  // The table's share of what the softmax predicts.
+  // Return the table's share s in its mixture with the softmax.
   double share() const { return share_; }
 
-  // The last `count` words end before `end`. Probabilities are multiplied by `scale`.
+  // Return the context of the last `count` words, which end before `end`. Probabilities are multiplied by `scale`.
   Context find(const int32_t* end, int64_t count, double scale) const;
   float probability(const Context& context, int32_t word) const;
   void probabilities(const Context& context, float* out) const;  // (vocabulary)
-  // log((1 − s) P + s P_table) in place of log P: of words that follow tokens number first … of a text.
+  // Replace log P by log((1 − s) P + s P_table), for the words that follow tokens number first … of a text.
   void mix(const Kernels& kernels, const int32_t* words, int64_t first, int64_t tokens, float* log_probabilities) const;
 
  private:
@@ -50,8 +51,8 @@ class NGrams {
     Buffer<float> values;
     Buffer<int32_t> groups;  // number of the group of each entry of the order below, or -1
     Buffer<int64_t> starts;  // where groups begin, and the end
-    Buffer<double> left;     // what each group leaves
-    // The number of a word's entry in a group, or -1.
+    Buffer<double> left;     // the probability that each group leaves to shorter contexts
+    // Return the number of a word's entry in a group, or -1.
     int64_t find(int64_t group, int32_t word) const;
   };
   Order read_order(Unpacker& unpacker, int64_t number, int64_t below, int64_t count, const Config& config,

@@ -1,4 +1,5 @@
-// A person's memory as a private file: read strictly, changed under a lock, written by rename (runtime/personal.py).
+// A personal memory as a private file: read with strict checks, changed under a lock, replaced by rename
+// (runtime/personal.py).
 #pragma once
 
 #include <functional>
@@ -10,12 +11,12 @@ namespace micronet {
 
 class PersonalFile {
  public:
-  // Checks what is there; a file need not be. Throws Failure.
+  // Check the file, if it exists; throws Failure.
   PersonalFile(const Model& model, std::string path);
 
   const Model& model() const { return *model_; }
-  Memories read() const;  // nothing where there is no file
-  // Changes the newest memories and writes them, while no other process does.
+  Memories read() const;  // empty if there is no file
+  // Read the file again, change its memories and write them, while other processes are locked out.
   void change(const std::function<Memories(const Memories&)>& how);
 
  private:

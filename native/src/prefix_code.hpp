@@ -1,4 +1,4 @@
-// Prefix codes of at most 12 bits, told by their lengths; docs/format.md has them.
+// Prefix codes of at most 12 bits, defined by their lengths (docs/format.md).
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@ namespace micronet {
 
 constexpr int kLongestCode = 12;
 
-// What the next bits begin with: the symbol times 16 plus the length of its code; 0 where no code begins so.
+// For each value of the next 12 bits: the symbol times 16 plus the length of its code; 0 if no code begins like this.
 using CodeTable = std::vector<uint16_t>;  // (2^12)
 
 // Return the length of a symbol's code: 4 bits each, the lower half of a byte first.
@@ -18,17 +18,17 @@ inline int code_length(const uint8_t* lengths, int64_t symbol) {
 }
 
 // Make the table of a code. `symbols` are the numbers of the symbols whose lengths are stored, increasing; nullptr
-// for 0, 1, 2, … Lengths must be those of a complete code; with `alone`, one symbol of one bit is a code too.
-// `name` is the tensor's; throws Failure.
+// for 0, 1, 2, … Lengths must be those of a complete code; with `alone`, one symbol of one bit is also allowed.
+// `name`: the tensor's name for messages; throws Failure.
 CodeTable read_code(const uint8_t* lengths, int64_t count, const uint8_t* symbols, bool alone, const char* name);
 
-// Reads bits from the lowest of the lowest byte on; after the last byte come zeros.
+// A reader of bits, from the lowest bit of the lowest byte on. Zeros follow the last byte.
 class BitReader {
  public:
   BitReader() = default;
   explicit BitReader(Bytes bytes) : bytes_(bytes) {}
 
-  // Return the next symbol, or -1 where the bits are no code.
+  // Return the next symbol, or -1 if the next bits are not a code.
   int next(const CodeTable& table) {
     if (held_ < kLongestCode) refill();
     const uint32_t entry = table[window_ & ((1u << kLongestCode) - 1)];

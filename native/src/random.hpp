@@ -1,11 +1,11 @@
-// Random numbers in [0, 1): those of NumPy's default_rng(seed).random(), so that a seed chooses the same words.
+// Random numbers in [0, 1): those of NumPy's default_rng(seed).random(), so that a seed gives the same words in Python.
 #pragma once
 
 #include <cstdint>
 
 namespace micronet {
 
-// PCG64 (O'Neill 2014, XSL-RR) with NumPy's way from a seed to a state.
+// PCG64 (O'Neill 2014, XSL-RR), seeded as NumPy does it.
 class Random {
  public:
   explicit Random(uint64_t seed = 0);

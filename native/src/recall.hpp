@@ -11,7 +11,7 @@
 
 namespace micronet {
 
-// Whether sessions can recall earlier texts: the module for browsers leaves that out, to stay small.
+// Whether sessions can recall earlier texts. The module for browsers lacks this, to stay small.
 #ifdef MICRONET_WITHOUT_RECOLLECTIONS
 constexpr bool kRecollects = false;
 #else
@@ -25,7 +25,7 @@ struct Voter {
   double part;  // of all votes
 };
 
-// The votes of the cache and of recollections: their part of each word's probability, shares included.
+// The votes of the cache and of recollections: their part of each word's probability, multiplied by their shares.
 class Votes {
  public:
   // Compute the similarities of state number t to those before it and to recalled ones (if any), summed by word.

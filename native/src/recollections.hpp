@@ -1,8 +1,8 @@
-// What is remembered of earlier texts, and how a session sees it (docs/personal.md).
+// What a session recalls of earlier texts (docs/personal.md).
 //
 // Recollections belong to a person and a model: hidden states with the words that followed them, and words outside
-// the vocabulary with their counts. They never change, so that sessions share them. A session recalls them with ids
-// of its own for their words.
+// the vocabulary with their counts. They never change, so sessions can share them. Each session has its own ids for
+// their words.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ struct CountedWord {
 
 class Recollections {
  public:
-  static constexpr int64_t kRamp = 200;  // states, or counted words, from which a share is whole
+  static constexpr int64_t kRamp = 200;  // number of states, or of counted words, from which a share is whole
 
   // states: (count, width) in half precision; following[i]: an id of the vocabulary or, from its size on, a word of
   // `words`. The shares are those of the prediction; throws Failure.
@@ -54,12 +54,12 @@ class Recollections {
 // Recollections with the ids of one session.
 class Recalled {
  public:
-  // Adds the words to the session's; throws Failure.
+  // Add the words to the session's; throws Failure.
   Recalled(std::shared_ptr<const Recollections> recollections, AddedWords& added);
 
   const Recollections& recollections() const { return *recollections_; }
   double share() const { return recollections_->state_share() + recollections_->word_share(); }
-  // An index by word of the states and, behind them, of the counted words.
+  // An index by word of the states and, after them, of the counted words.
   const WordIndex& index() const { return index_; }
 
  private:
@@ -69,6 +69,6 @@ class Recalled {
 
 // A number in half precision (IEEE 754).
 float from_half(uint16_t bits);
-uint16_t to_half(float value);  // to nearest, ties to even; beyond the range the largest number
+uint16_t to_half(float value);  // rounds to nearest, ties to even; values beyond the range become the largest number
 
 }  // namespace micronet

@@ -24,12 +24,12 @@ struct Candidate {
   }
 };
 
-// What the cache does to the probability of a word: P = (1 - share) exp(without_cache) + share * cache.
+// How the cache changes the probability of a word: P = (1 - share) exp(without_cache) + share * cache.
 struct Influence {
   double without_cache = 0;  // log-probability without the cache
   double share = 0;          // λ; 0 without a cache and before it holds anything
   double cache = 0;          // the cache's own probability of the word
-  std::vector<Voter> voters; // the largest votes, whatever word they are for
+  std::vector<Voter> voters; // the largest votes, for any word
 };
 
 class Session {
@@ -40,15 +40,15 @@ class Session {
   int64_t tokens() const { return state_.tokens; }
   void feed(const int32_t* ids, int64_t count);
 
-  // Words beyond the vocabulary that this text has; their ids may be fed and are predicted by the cache alone.
+  // Words of this text outside the vocabulary. Their ids may be fed; only the cache predicts them.
   AddedWords& added() { return added_; }
   const AddedWords& added() const { return added_; }
 
-  // Mix recollections of earlier texts into all predictions, with their words added to the session's; null ends it.
+  // Mix recollections of earlier texts into all predictions, and add their words to the session's; null ends this.
   void recall(std::shared_ptr<const Recollections> recollections);
   bool recalls() const { return recalled_ != nullptr; }
   const Recollections* recollections() const { return recalled_ ? &recalled_->recollections() : nullptr; }
-  // Take a word out of the cache: what it voted for becomes <unk>, and an added word loses its name.
+  // Remove a word from the cache: its entries become <unk>, and an added word loses its name.
   void drop_word(std::string_view word);
 
   float log_probability(int32_t id);
@@ -58,7 +58,8 @@ class Session {
   std::vector<Candidate> complete(std::string_view prefix, int64_t k);
   int32_t sample(double u, double temperature, int64_t top_k, double top_p);
 
-  // How many states the cache has, and one of them, counted from the newest (1): the word that followed it.
+  // Return the number of states in the cache; copy one of them, counted from the newest (1), and return the word that
+  // followed it.
   int64_t remembered() const;
   int32_t remembered(int64_t back, float* state) const;  // (width)
 
@@ -80,8 +81,8 @@ class Session {
     std::vector<int64_t> block_start; // where each bin's blocks begin in block_most
     bool voted = false;
     Votes votes;
-    NGrams::Context context;  // of the table of n-grams; its weights have the cache's 1 - λ in them
-    bool mixed = false;       // whether `extras` are there
+    NGrams::Context context;  // of the table of n-grams; its weights include the cache's factor 1 - λ
+    bool mixed = false;       // whether `extras` are computed
     Buffer<float> extras;     // (vocabulary) what table and cache add to the words' own probabilities
   };
 

@@ -1,7 +1,7 @@
 // The operations of simd_scalar.hpp with the NEON of every 64-bit ARM; 16 lanes are four registers.
 //
-// Numbers are AVX2's to the bit: products are fused with sums, min, max and rounding treat NaN and overflow as
-// x86 does, and sums over lanes go in the same order.
+// Results are bit-identical to AVX2's: products are fused with sums, min, max and rounding treat NaN and overflow as
+// x86 does, and sums over lanes are added in the same order.
 #pragma once
 
 #include <arm_neon.h>
@@ -16,8 +16,8 @@ struct Neon {
   struct I { int32x4_t v[4]; };
   struct F { float32x4_t v[4]; };
   struct D { float64x2_t v[4]; };
-  // First and second columns apart, so that a product is added by one instruction (SMLAL) and needs no sum of
-  // neighbours: rows 0 to 7, then 8 to 15.
+  // First and second columns are separate, so that one instruction (SMLAL) adds a product and neighbours need not be
+  // summed: rows 0 to 7, then 8 to 15.
   struct P { int16x8_t first[2], second[2]; };
   struct B { int16x8_t a, b; };
 
@@ -43,7 +43,7 @@ struct Neon {
     vst1q_s16(out, vreinterpretq_s16_u8(vqtbl1q_u8(vreinterpretq_u8_s16(vld1q_s16(values)), places)));
   }
   static B pair(const int16_t* p) { return {vld1q_dup_s16(p), vld1q_dup_s16(p + 1)}; }
-  // Of 8 rows, the first four of which belong to sum `a` and the others to sum `b`.
+  // Products of 8 rows: the first four rows belong to sum `a`, the others to sum `b`.
   static void add_products(int32x4_t& a, int32x4_t& b, int16x8_t first, int16x8_t second, B x) {
     a = vmlal_s16(vmlal_s16(a, vget_low_s16(first), vget_low_s16(x.a)), vget_low_s16(second), vget_low_s16(x.b));
     b = vmlal_high_s16(vmlal_high_s16(b, first, x.a), second, x.b);
@@ -53,8 +53,8 @@ struct Neon {
     add_products(acc.v[2], acc.v[3], w.first[1], w.second[1], x);
     return acc;
   }
-  // Weights of 9 bits (nines.hpp): the last bits of eight pairs, the next pair's on top of each byte. They come
-  // as rows 0 to 3 and 8 to 11, then the others; products take them as they come.
+  // 9-bit weights (nines.hpp): the lowest bits of eight pairs, those of the next pair on top of each byte. Rows 0 to 3
+  // and 8 to 11 are first, then the others; products use them in this order.
   struct Bits { uint8x16_t first, second; };
   struct Nine {
     int16x8_t first[2], second[2];
@@ -110,7 +110,7 @@ struct Neon {
   static void store(int32_t* p, I x) {
     for (int i = 0; i < 4; ++i) vst1q_s32(p + 4 * i, x.v[i]);
   }
-  static void store_narrow(int16_t* p, I x) {  // the values fit 16 bits
+  static void store_narrow(int16_t* p, I x) {  // the values fit in 16 bits
     vst1q_s16(p, vmovn_high_s32(vmovn_s32(x.v[0]), x.v[1]));
     vst1q_s16(p + 8, vmovn_high_s32(vmovn_s32(x.v[2]), x.v[3]));
   }
@@ -132,7 +132,7 @@ struct Neon {
     });
   }
 
-  // The second one where a comparison with NaN fails, as the instructions of x86 have it.
+  // If one is NaN, the second one, as the instructions of x86 do.
   static float32x4_t more(float32x4_t x, float32x4_t y) { return vbslq_f32(vcgtq_f32(x, y), x, y); }
   static float64x2_t more(float64x2_t x, float64x2_t y) { return vbslq_f64(vcgtq_f64(x, y), x, y); }
 
@@ -148,7 +148,8 @@ struct Neon {
   static F fma(F x, F y, F z) { return each<F>([&](int i) { return vfmaq_f32(z.v[i], x.v[i], y.v[i]); }); }
   static F max(F x, F y) { return each<F>([&](int i) { return more(x.v[i], y.v[i]); }); }
   static F min(F x, F y) { return each<F>([&](int i) { return vbslq_f32(vcltq_f32(x.v[i], y.v[i]), x.v[i], y.v[i]); }); }
-  // What no int32 can hold, NaN too, becomes the smallest one; the instruction alone would give the nearest one or 0.
+  // Values outside int32, NaN included, become the smallest int32; the instruction alone would give the nearest one
+  // or 0.
   static I round(F x) {
     const float32x4_t limit = vdupq_n_f32(2147483648.0f);
     return each<I>([&](int i) {

@@ -1,7 +1,7 @@
 // The operations of simd_scalar.hpp with WebAssembly's SIMD128; 16 lanes are four vectors.
 //
-// Numbers are the scalar ones to the bit: products are not fused with sums, min, max and rounding treat NaN and
-// overflow as there, and sums over lanes go in the same order.
+// Results are bit-identical to the scalar ones: products are not fused with sums, min, max and rounding treat NaN and
+// overflow in the same way, and sums over lanes are added in the same order.
 #pragma once
 
 #include <wasm_simd128.h>
@@ -13,7 +13,7 @@
 namespace {
 
 struct Simd128 {
-  // Structs, so that overloads tell apart what one type of vector holds.
+  // Structs, so that overloads can distinguish different contents of one vector type.
   struct I { v128_t v[4]; };
   struct F { v128_t v[4]; };
   struct D { v128_t v[4]; };
@@ -50,14 +50,14 @@ struct Simd128 {
   static I madd(I acc, P w, B x) {
     return each<I>([&](int i) { return wasm_i32x4_add(acc.v[i], wasm_i32x4_dot_i16x8(w.v[i], x)); });
   }
-  // Weights of 9 bits (nines.hpp): the last bits of eight pairs, the next pair's on top of each byte.
+  // 9-bit weights (nines.hpp): the lowest bits of eight pairs, those of the next pair on top of each byte.
   struct Bits { v128_t low, high; };
   static Bits load_bits(const uint8_t* p) { return {wasm_v128_load(p), wasm_v128_load(p + 16)}; }
   static Bits next_bits(Bits b) { return {wasm_i8x16_add(b.low, b.low), wasm_i8x16_add(b.high, b.high)}; }
   static Bits bits_of_pair(Bits b, int pair) {
     return {wasm_i8x16_shl(b.low, uint32_t(pair)), wasm_i8x16_shl(b.high, uint32_t(pair))};
   }
-  // Rows 0 to 3 and 8 to 11 lie in the first 16 bytes, the others in the second.
+  // Rows 0 to 3 and 8 to 11 are in the first 16 bytes, the others in the second.
   static v128_t lower(v128_t last, v128_t upper) {
     return wasm_i8x16_shuffle(last, upper, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
   }
@@ -77,7 +77,7 @@ struct Simd128 {
   static I set_i(int32_t x) { return each<I>([&](int) { return wasm_i32x4_splat(x); }); }
   static I load(const int32_t* p) { return load_all<I>(p); }
   static void store(int32_t* p, I x) { store_all(p, x); }
-  static void store_narrow(int16_t* p, I x) {  // the values fit 16 bits
+  static void store_narrow(int16_t* p, I x) {  // the values fit in 16 bits
     wasm_v128_store(p, wasm_i16x8_narrow_i32x4(x.v[0], x.v[1]));
     wasm_v128_store(p + 8, wasm_i16x8_narrow_i32x4(x.v[2], x.v[3]));
   }

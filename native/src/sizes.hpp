@@ -1,4 +1,4 @@
-// Sizes of memory that are computed from numbers of a file: none may wrap, on 32 bits either.
+// Sizes of memory that are computed from numbers in a file. None may overflow, even with 32-bit pointers.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 namespace micronet {
 
-// What one piece of memory may take: pointers into it must have a difference, and rounding it up to whole
-// large pages must not wrap.
+// The largest size of one allocation: pointer differences within it must be representable, and rounding it up to whole
+// large pages must not overflow.
 constexpr uint64_t kLargestMemory = uint64_t(std::numeric_limits<std::ptrdiff_t>::max()) - (uint64_t{4} << 20);
 
-// The bytes of `count` elements of `each` bytes; std::bad_alloc where this platform cannot have them.
+// Return the bytes of `count` elements of `each` bytes; throws std::bad_alloc if they are too many for this platform.
 inline std::size_t checked_bytes(int64_t count, std::size_t each) {
   uint64_t bytes;
   if (count < 0 || __builtin_mul_overflow(uint64_t(count), uint64_t(each), &bytes) || bytes > kLargestMemory)
@@ -20,7 +20,7 @@ inline std::size_t checked_bytes(int64_t count, std::size_t each) {
   return std::size_t(bytes);
 }
 
-// a · b for numbers that are not negative, `most` where the product is more.
+// Return a · b for non-negative numbers, or `most` if the product is larger.
 inline int64_t product_up_to(int64_t a, int64_t b, int64_t most) {
   int64_t product;
   return __builtin_mul_overflow(a, b, &product) || product > most ? most : product;

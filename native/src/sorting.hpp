@@ -1,4 +1,4 @@
-// Sorting where the order is total, so that every algorithm gives the same.
+// Sorting by a total order, so that every algorithm gives the same result.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ void sort_all(Place begin, Place end, Less less) {
 struct Headed {
   std::string_view text;
   int32_t id;
-#if defined(__wasm__)  // there code is dearer than time
+#if defined(__wasm__)  // there a small module matters more than speed
   Headed(std::string_view given, int32_t number) : text(given), id(number) {}
   bool operator<(const Headed& other) const { return text < other.text; }
 #else

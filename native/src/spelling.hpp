@@ -16,7 +16,7 @@ class Spelling {
   explicit Spelling(Bytes data);  // checks everything; throws Failure
 
   bool there() const { return order_ != 0; }
-  // Natural logarithm of a word's probability among the strings outside the vocabulary.
+  // Return the natural logarithm of a word's probability among the strings outside the vocabulary.
   double log_probability(std::string_view word) const;
 
  private:

@@ -1,11 +1,12 @@
-// How a byte shuffle puts zeros between numbers; all sets whose shuffles make zeros of large places share it.
+// Indexes for a byte shuffle that puts zeros between numbers. Shared by all kernel sets whose shuffle gives zero for
+// indexes out of range.
 #pragma once
 
 #include <cstdint>
 
 namespace {
 
-// For each mask of 8 bits the bytes that go to 8 places of 16 bits, in order; −128 makes a zero.
+// For each mask of 8 bits, the bytes that go to 8 numbers of 16 bits, in order; −128 gives a zero.
 struct SpreadTable {
   int8_t places[256][16];
   constexpr SpreadTable() : places() {

@@ -19,10 +19,10 @@ class Failure : public std::exception {
 };
 
 #if defined(__wasm__)
-mn_error& last_failure();  // what `fail` threw last (api_guard.hpp)
+mn_error& last_failure();  // the last error of `fail` (api_guard.hpp)
 #endif
 
-// Throws a Failure with a formatted message.
+// Throw a Failure with a formatted message.
 [[noreturn, gnu::format(printf, 2, 3)]] void fail(mn_status status, const char* format, ...);
 
 }  // namespace micronet

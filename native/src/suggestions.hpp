@@ -1,4 +1,4 @@
-// Suggestions for someone who types: whole words, and what of the text they replace (runtime/suggestions.py).
+// Suggestions for someone who types: whole words, and the part of the text that they replace (runtime/suggestions.py).
 #pragma once
 
 #include "screen.hpp"
@@ -8,10 +8,10 @@ namespace micronet {
 
 struct Suggestions {
   std::vector<Word> words;
-  Text32 replaces;  // the word that is being typed, nothing where the next one begins
+  Text32 replaces;  // the word that is being typed; empty if a new word begins
 };
 
-// The words that one session has learned, indexed when they are asked for.
+// The words that one session has learned, indexed on first use.
 class Learned {
  public:
   const Beginnings& beginnings(const Session& session);
@@ -21,10 +21,10 @@ class Learned {
   Beginnings index_;
 };
 
-// The k likeliest next words; with a capital where a sentence begins. `spaced`: the text ends in white space.
+// Return the k likeliest next words, capitalized if a sentence begins. `spaced`: the text ends in white space.
 Suggestions suggest_next(const Screen& screen, Session& session, const Text32& before, int64_t k, bool spaced);
 
-// The k likeliest words that begin as typed, then those that nearly do.
+// Return the k likeliest words that begin as typed, followed by those that do with typing errors.
 Suggestions suggest_completions(const Screen& screen, Session& session, const Text32& before, const Text32& typed,
                                 int64_t k, Learned& learned);
 

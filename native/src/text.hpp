@@ -1,4 +1,4 @@
-// A text that is read piece by piece and can be asked for the next word at any time (runtime/state.py).
+// A text that is read piece by piece and can predict the next word at any time (runtime/state.py).
 #pragma once
 
 #include <memory>
@@ -21,23 +21,23 @@ class Text {
   Text(const Text& other);
 
   const Screen& screen() const { return screen_; }
-  int64_t tokens() const;  // read so far
+  int64_t tokens() const;  // the number of tokens read so far
   void feed(View32 text);
-  void settle();  // takes the last word for whole, as white space after it would
+  void settle();  // treats the last word as complete, as if white space followed it
   std::vector<Word> next_words(int64_t k);
   std::vector<Word> complete(const Text32& prefix, int64_t k);
-  // For someone who types: after a word that has no end yet words that begin like it, or nearly so where few do; else
-  // next words, with a capital at the beginning of a sentence.
+  // Return suggestions for someone who types. After an incomplete word: words that begin like it and, if these are few,
+  // words that do with typing errors. Otherwise: next words, capitalized at the beginning of a sentence.
   Suggestions suggest(int64_t k);
-  // Mixes recollections into all predictions; null ends it.
+  // Mix recollections into all predictions; null ends this.
   void recall(std::shared_ptr<const Recollections> recollections);
-  // Takes a word out of what this text has learned, in small letters and capitals.
+  // Remove a word from what this text has learned, in lower and upper case.
   void forget(const Tokens& forms);
   void seed(uint64_t seed) { random_ = Random(seed); }
-  // Chooses a word and reads it; gives what it adds to the text. A temperature of 0 takes the likeliest.
+  // Choose a word and read it; return what it adds to the text. A temperature of 0 takes the likeliest word.
   Text32 write(double temperature, int64_t top_k, double top_p);
 
-  std::string save() const;  // what State.save of Python gives
+  std::string save() const;  // the same bytes as State.save in Python
   static Text restore(const Model& model, Bytes saved);
 
  private:
@@ -51,11 +51,11 @@ class Text {
   Session session_;
   Reader reader_;
   Learned learned_;
-  std::unique_ptr<Session> asked_;  // has read what is pending, too
+  std::unique_ptr<Session> asked_;  // has also read the pending text
   Random random_;
 };
 
-// A text after which words are asked for: all of it read, and a line's end where it is empty.
+// Return a text that is ready for predictions: all of it is read, or a line end if it is empty.
 Text read_text(const Model& model, View32 text);
 
 std::vector<ScoredToken> score_text(const Model& model, View32 text, int threads);

@@ -13,7 +13,7 @@ namespace micronet {
 
 #if defined(__wasm__)
 
-// WebAssembly has one thread: nobody waits, and errors go their way.
+// WebAssembly has one thread: nothing waits, and exceptions reach the caller directly.
 class Barrier {
  public:
   explicit Barrier(int) {}
@@ -77,7 +77,7 @@ class Barrier {
   bool broken_ = false;
 };
 
-// Makes something once, whichever thread asks first; again after an error.
+// A computation that runs once, in the thread that asks first. After an error, the next thread tries again.
 class Once {
  public:
   template <class Make>
@@ -87,9 +87,9 @@ class Once {
   std::once_flag flag_;
 };
 
-// Runs work(0) … work(threads - 1), work(0) in this thread. Where the system gives fewer threads, begin(number of
-// threads), which must not throw, is told before any of it runs. Where one throws, broken() is called, and what it
-// threw is thrown again when all have ended.
+// Run work(0) … work(threads - 1), with work(0) in this thread. Call begin(number of threads), which must not throw,
+// before any of them runs: the system may provide fewer threads. If one throws, call broken(), wait until all have
+// ended, and throw the exception again.
 template <class Begin, class Work, class Broken>
 void run_on_threads(int wanted, Begin begin, Work work, Broken broken) {
   std::vector<std::exception_ptr> errors(size_t(wanted), nullptr);

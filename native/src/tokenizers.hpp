@@ -1,4 +1,4 @@
-// From text to tokens and back; the same as corpus/tokenizers.py, text for text.
+// From text to tokens and back, with the same results as corpus/tokenizers.py.
 #pragma once
 
 #include <string>
@@ -18,16 +18,16 @@ using Tokens = std::vector<Text32>;
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
-  // Whether tokens have marks.
+  // Return whether tokens have marks.
   virtual bool marks() const { return true; }
-  // Splits text that follows the character `after`: a newline, or another.
+  // Split text that follows the character `after`: a newline, or another.
   virtual Tokens tokens(View32 text, char32_t after) const = 0;
   virtual Text32 join(const Tokens& tokens) const = 0;
-  // How much of a text has the same tokens whatever is written after it.
+  // Return how much of a text has the same tokens whatever is written after it.
   virtual size_t settled(View32 text) const = 0;
 };
 
-// By its name in a packed file: "wikitext", "word" or "word-2"; null for another.
+// Return a tokenizer by its name in a packed file: "wikitext", "word" or "word-2"; null for another name.
 const Tokenizer* find_tokenizer(const std::string& name);
 
 // In tokenizer_word.cpp and tokenizer_word2.cpp.
@@ -40,7 +40,7 @@ struct Unmarked {
   Text32 text;
 };
 Unmarked unmark(const Text32& token);
-// The text of a token with the mark or without; the mark's own character is spelled with one mark more.
+// Return the text of a token, with or without the mark. The mark's own character is written with one additional mark.
 Text32 marked(bool flip, View32 text);
 
 }  // namespace micronet

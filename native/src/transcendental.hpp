@@ -9,7 +9,7 @@ namespace {
 // number. NaN stays NaN. Coefficients: Cephes, expf.
 template <class S>
 inline typename S::F exponential_f(typename S::F x) {
-  x = S::max(S::set_f(-87.3f), x);  // in this order NaN comes through
+  x = S::max(S::set_f(-87.3f), x);  // in this order NaN stays NaN
   const auto k = S::round(S::mul(x, S::set_f(1.44269504088896341f)));
   const auto n = S::to_float(k);
   auto r = S::fma(n, S::set_f(-0.693359375f), x);
@@ -30,7 +30,7 @@ inline typename S::F exponential_f(typename S::F x) {
 // adds 6e-8 |x|. So the error is 1e-6 for the terms that matter in a sum and 6e-6 for the smallest.
 template <class S>
 inline typename S::F rough_exponential_f(typename S::F x) {
-  x = S::max(S::set_f(-87.0f), x);  // in this order NaN comes through
+  x = S::max(S::set_f(-87.0f), x);  // in this order NaN stays NaN
   const auto magic = S::set_f(12582912.0f);  // 1.5 · 2^23: adding it rounds to an integer
   const auto scaled = S::mul(x, S::set_f(1.44269504088896341f));
   const auto shifted = S::add(scaled, magic);

@@ -1,7 +1,7 @@
-// Beginnings of words that someone may have meant who typed others (runtime/typos.py).
+// Beginnings of words that a person may have meant who made typing errors (runtime/typos.py).
 //
-// An error is a wrong letter, one too many, one missing, or two letters swapped. A letter beside the right one on the
-// keyboard, and swapped letters, cost half as much as any other error.
+// An error is a wrong letter, an extra letter, a missing letter, or two letters swapped. A letter next to the right one
+// on the keyboard, and swapped letters, cost half as much as any other error.
 #pragma once
 
 #include <string>
@@ -27,15 +27,16 @@ class Beginnings {
   Beginnings() = default;
   explicit Beginnings(const std::vector<std::string>& words);  // in small letters, none of them empty
 
-  void add(std::string_view word);  // in small letters, not empty; does nothing to one that is there
+  void add(std::string_view word);  // in small letters, not empty; does nothing if the word is already there
 
-  // Beginnings of words that cost at most `limit`, in the order in which they are found; the search ends after a
-  // number of steps.
+  // Return beginnings of words that cost at most `limit`, in the order in which they are found. The search ends after
+  // a limited amount of work.
   std::vector<Beginning> near(const Text32& typed, int limit) const;
 
   size_t size() const { return words_.size(); }
   std::string_view word(size_t place) const { return {text_.data() + words_[place].start, words_[place].size}; }
-  // The first of words low … high - 1, which are the same before byte `depth`, that has `byte` there or more.
+  // Return the first of words low … high - 1 whose byte at `depth` is at least `byte`. These words have the same bytes
+  // before `depth`.
   size_t first_with(size_t depth, int byte, size_t low, size_t high) const;
 
  private:
@@ -46,7 +47,7 @@ class Beginnings {
   std::vector<Span> words_;  // in order
 };
 
-// Those of a vocabulary, made at the first question.
+// The beginnings of a vocabulary, made on first use.
 struct SharedBeginnings {
   Once made;
   Beginnings index;

@@ -13,10 +13,10 @@ namespace micronet {
 using Text32 = std::u32string;
 using View32 = std::u32string_view;
 
-// Text of UTF-8; throws Failure where it is not.
+// Decode UTF-8; throws Failure if the bytes are not UTF-8.
 Text32 decode_utf8(std::string_view text);
 std::string encode_utf8(View32 text);
-// Adds one character's bytes.
+// Append one character's bytes.
 void append_utf8(std::string& out, uint32_t c);
 
 bool is_space(char32_t c);         // str.isspace, and \s of regular expressions

@@ -15,7 +15,7 @@ namespace micronet {
 class Vocabulary {
  public:
   Vocabulary() = default;
-  // `text`: `count` words, each followed by a line feed; throws Failure if it is not that.
+  // `text`: `count` words, each followed by a line feed; throws Failure for any other text.
   Vocabulary(Bytes text, int64_t count);
 
   int32_t size() const { return count_; }
@@ -25,11 +25,11 @@ class Vocabulary {
     return {reinterpret_cast<const char*>(text_.data) + begin, starts_[id + 1] - begin - 1};
   }
   int32_t find(std::string_view word) const;  // -1 if the vocabulary lacks it
-  // Ids of all words that begin with a prefix, in the order of the words' bytes; sorted at the first question.
+  // Return the ids of all words that begin with a prefix, in the order of the words' bytes; sorts them on first use.
   std::pair<const int32_t*, const int32_t*> beginning_with(std::string_view prefix) const;
 
  private:
-  // Fill the hash table; false if too many words collide.
+  // Fill the hash table; return false if too many words collide.
   bool index();
   // Use the sorted list instead of the table, for words that collide; throws Failure if two are the same.
   void give_up_table();
@@ -42,7 +42,7 @@ class Vocabulary {
   Buffer<uint32_t> starts_;  // (count + 1)
   Buffer<uint64_t> table_;   // a word's hash (high half) and id + 1, or 0; a power of two
   uint64_t mask_ = 0;
-  // The ids in the order of the words' bytes, made when first asked for. Shared, because a flag cannot be moved.
+  // The ids in the order of the words' bytes, made on first use. Shared, because a flag cannot be moved.
   struct Sorted {
     Once made;
     std::vector<int32_t> ids;

@@ -36,7 +36,7 @@ class Window {
 
   // Write a token's keys and values. qkv: rows of queries, keys, values. May run on several threads.
   void put(int64_t layer, int64_t place, const float* values, const int16_t* integers);
-  // The number of places before the next token that it can attend to.
+  // Return the number of places before the next token that it can attend to.
   int64_t kept() const;
 
   int64_t places() const { return places_; }
