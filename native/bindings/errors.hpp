@@ -1,4 +1,4 @@
-// Turns errors of the C API into exceptions of micronet_lm.errors, here and nowhere else.
+// Turn errors of the C API into exceptions of micronet_lm.errors. Only this file does that.
 //
 //   MN_ERROR_FORMAT, opening a file   ArtifactError   "PATH cannot be used: …"
 //   MN_ERROR_FILE, opening a file     ArtifactError   the engine's message, which names the path

@@ -56,7 +56,7 @@ Ids to_ids(const nb::object& given) {
   if (nb::cast<int>(array.attr("ndim")) != 1 || (kind != "i" && kind != "u" && !empty))
     refuse("ids must be a 1-D array or a list of integers");
   if (!empty && !array.attr("dtype").equal(numpy.attr("dtype")("int32"))) {
-    array = array.attr("copy")();  // what is checked is what is converted
+    array = array.attr("copy")();  // so that the values that are checked are those that are converted
     // Ids beyond 32 bits are refused here, all other bad ids by the engine.
     const nb::object most = array.attr("max")(), least = array.attr("min")();
     if (PyObject_RichCompareBool(most.ptr(), nb::int_(INT32_MAX).ptr(), Py_GT) != 0 ||
@@ -155,7 +155,7 @@ class Session {
   }
 
   nb::tuple influence(int32_t id, int32_t k) {
-    // No more states vote than were read.
+    // There are at most as many votes as words read.
     const auto room = size_t(std::clamp<int64_t>(k, 0, int64_t(tokens())));
     std::vector<int64_t> places(room + 1);
     std::vector<double> parts(room + 1);

@@ -1,4 +1,5 @@
-// The text-level functions of the C API, for Python: what other languages use, compared with Python's own in tests.
+// The text-level functions of the C API, for Python. Tests compare them with Python's own functions; other languages
+// use them.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -28,7 +29,8 @@ struct FreeWords {
   void operator()(mn_words* words) const { mn_words_free(words); }
 };
 
-// Asks for words and gives them as a list. call: mn_status(mn_words**, mn_error*); item: object(words, place).
+// Call a function that gives words and return a list. call: mn_status(mn_words**, mn_error*);
+// item: object(words, place).
 template <class Call, class Item>
 nb::list words_of(Call call, Item item) {
   mn_words* words = nullptr;
@@ -55,7 +57,7 @@ struct ClosePersonal {
   void operator()(mn_personal* personal) const { mn_personal_close(personal); }
 };
 
-// A person's memory, by the functions that other languages use.
+// A personal memory, through the functions that other languages use.
 class Memory {
  public:
   Memory(ModelPointer model, const std::string& path) : model_(std::move(model)) {
@@ -92,7 +94,7 @@ class Memory {
   std::unique_ptr<mn_personal, ClosePersonal> personal_;
 };
 
-// A text that is fed as text; for one thread.
+// A text that is fed as text. Only one thread may use it.
 class TextState {
  public:
   explicit TextState(ModelPointer model) : model_(std::move(model)) {
@@ -171,7 +173,7 @@ class TextState {
   std::unique_ptr<mn_text, Free> text_;
 };
 
-// Suggestions for a text that is asked about once: the words, what they replace, and the tokens that were read.
+// Return suggestions for a text that is used once: the words, what they replace, and the number of tokens read.
 inline nb::object suggest(const ModelPointer& model, std::string_view text, int32_t k) {
   std::string replaces;
   uint64_t tokens = 0;

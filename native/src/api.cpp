@@ -1,4 +1,4 @@
-// The C API by word ids: no exception leaves it. api_text.cpp has what works with text.
+// The C API for word ids. No exception leaves it. The functions for text are in api_text.cpp.
 #include <algorithm>
 
 #include "api_guard.hpp"
@@ -48,7 +48,7 @@ mn_status mn_model_open(const char* path, const char* kernels, mn_model** model,
     opened->file = std::make_unique<FileMap>(path);
     const Bytes bytes = opened->file->bytes();
     opened->model = std::make_unique<Model>(bytes, chosen);
-    // The weights are unpacked, so only the words of the file are still needed, if they are as they were there.
+    // The weights are unpacked. Of the file only the words are still needed, unless they were prefix codes.
     const Bytes words = opened->model->words.size() ? bytes.part(0, 0) : opened->model->vocabulary.text();
     opened->file->release(bytes.part(0, size_t(words.data - bytes.data)));
     opened->file->release(bytes.part(size_t(words.data - bytes.data) + words.size, bytes.size));

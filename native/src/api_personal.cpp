@@ -1,4 +1,4 @@
-// The C API of a person's memory.
+// The C API of personal memory.
 #include <algorithm>
 
 #include "api_words.hpp"
@@ -73,7 +73,7 @@ mn_status mn_personal_merge(mn_personal* personal, const char* const* words, con
     for (size_t i = 0; i < count; ++i) {
       check(words[i]);
       const std::string_view word(words[i], sizes ? sizes[i] : std::strlen(words[i]));
-      decode_utf8(word);  // which checks it
+      decode_utf8(word);  // throws if it is not UTF-8
       given.push_back({std::string(word), counts[i]});
     }
     personal->file.change([&](const Memories& before) { return learn_words(personal->file.model(), before, given); });

@@ -13,7 +13,7 @@ namespace {
 
 using namespace micronet;
 
-// Words to recall must be new to the vocabulary, in UTF-8 and different.
+// Check the words to recall and return them: each must be UTF-8 and differ from the others.
 std::vector<CountedWord> checked_words(const char* const* words, const size_t* sizes, const uint32_t* counts, size_t count) {
   std::vector<CountedWord> list;
   std::unordered_set<std::string_view> seen;

@@ -1,4 +1,4 @@
-// The C API by text: no exception leaves it.
+// The C API for text. No exception leaves it.
 #include <cmath>
 
 #include "api_words.hpp"

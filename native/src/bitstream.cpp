@@ -22,7 +22,7 @@ void IntegerStream::next(int16_t* to, int64_t count) {
     bit_ += 8 * count;
     return;
   }
-  const int64_t at_once = 57 / bits_;  // as many as always lie within 8 bytes, wherever in its byte the first begins
+  const int64_t at_once = 57 / bits_;  // so many always lie within 8 bytes, at any offset of the first in its byte
   while (count) {
     const int64_t byte = bit_ >> 3, left = size_ - byte, n = count < at_once ? count : at_once;
     uint64_t word = 0;

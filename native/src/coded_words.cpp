@@ -8,7 +8,7 @@ namespace micronet {
 namespace {
 
 constexpr char kName[] = "vocabulary.coded";
-constexpr int64_t kShared = 16;           // a word takes over fewer bytes of the one before
+constexpr int64_t kShared = 16;           // a word shares fewer bytes than this with the one before it
 constexpr size_t kTables = 4 + kShared / 2;  // where the tables begin
 constexpr int64_t kLargestFactor = 128;   // words take at most this many times the bytes of their codes
 
@@ -36,7 +36,7 @@ Buffer<uint8_t> decode_words(Bytes coded, int64_t count) {
   }
   Buffer<uint8_t> text(size);
   BitReader bits(coded.part(at, coded.size));
-  int64_t begin = 0, length = 0, filled = 0;  // the word before, and how much of the text is there
+  int64_t begin = 0, length = 0, filled = 0;  // the word before, and how many bytes of the text are decoded
   for (int64_t word = 0; word < count; ++word) {
     const int shared = bits.next(shared_code);
     if (shared < 0 || shared > length) damaged(kName, "a word that takes over more than the one before has");

@@ -58,7 +58,7 @@ std::vector<KernelSet> kernel_sets() {
 #elif defined(MICRONET_NEON)
   return {{"scalar", scalar_kernels(), true}, {"neon", neon_kernels(), true}};  // every 64-bit ARM has it
 #elif defined(MICRONET_SIMD128)
-  return {{"simd128", simd128_kernels(), true}};  // the scalar ones would only make the module larger
+  return {{"simd128", simd128_kernels(), true}};  // scalar kernels would only make the module larger
 #else
   return {{"scalar", scalar_kernels(), true}};
 #endif

@@ -31,7 +31,7 @@ void FileMap::release(Bytes) const {}
 namespace micronet {
 
 FileMap::FileMap(const char* path) {
-  const int file = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe must not make us wait
+  const int file = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // opening a pipe must not block
   if (file < 0)
     fail(MN_ERROR_FILE, "%.300s cannot be opened: %s", path, std::strerror(errno));
   struct stat status;

@@ -31,7 +31,7 @@ Influence Session::influence(int32_t id, int64_t k) {
   const int64_t bin = model_->bin_of(id);
   need_bin(bin);
   const double others = next_.votes.any() ? 1.0 - next_.votes.share() : 1.0;
-  // The constant has the others' share in it, and so have the table's weights.
+  // The constant and the table's weights include the share of everything but the votes.
   double own = double(next_.logits[id]) - double(constant(bin, next_.bin_log_sums[size_t(bin)])) - std::log(others);
   if (model_->ngrams.used())
     own = std::log(std::exp(own) + double(model_->ngrams.probability(next_.context, id)) / others);

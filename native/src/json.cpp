@@ -16,8 +16,8 @@ constexpr int64_t kLargestPower = 300;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// The power of ten of a number's first digit that is not 0; very small for 0. By its text, as other readers do it:
-// how a number is rounded must not decide whether a file is accepted.
+// Return the power of ten of a number's first non-zero digit; very small for 0. It is computed from the text, as other
+// readers do it, so that rounding cannot decide whether a file is accepted.
 int64_t magnitude(Bytes number) {
   int64_t power = -1, exponent = 0, places = 0;
   bool found = false, fraction = false;

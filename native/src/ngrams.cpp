@@ -9,7 +9,7 @@ namespace micronet {
 
 namespace {
 
-// Element i of whole numbers of up to 31 bits, the lowest bit of the lowest byte first.
+// Return element i of packed unsigned integers of up to 31 bits, the lowest bit of the lowest byte first.
 int32_t number_at(Bytes bytes, int64_t i, int bits) {
   const int64_t bit = i * bits;
   uint64_t word = 0;
@@ -28,7 +28,7 @@ int bits_of(int64_t vocabulary) {
   fail(MN_ERROR_FORMAT, "the n-grams of %lld words have %s; pack the model again", static_cast<long long>(number), why);
 }
 
-// The values are added one by one in double, as every reader does.
+// Add the values one by one in double, in the same order as every reader of the format.
 double sum_of(const float* values, int64_t count) {
   double sum = 0;
   for (int64_t i = 0; i < count; ++i) sum += double(values[i]);

@@ -1,4 +1,4 @@
-// Unicode's normal form C: taken apart, put in order, put together.
+// Unicode's normal form C: decompose characters, sort their marks, compose them.
 #include <algorithm>
 #include <vector>
 
@@ -10,17 +10,17 @@ namespace micronet {
 
 namespace {
 
-// Korean syllables are computed.
+// Korean syllables are not in the tables; they are computed.
 constexpr char32_t kSyllables = 0xAC00, kLeads = 0x1100, kVowels = 0x1161, kTails = 0x11A7;
 constexpr char32_t kLeadCount = 19, kVowelCount = 21, kTailCount = 28, kSyllableCount = 11172;
 
 struct Decomposition {
-  char32_t whole, first, second;  // second is 0 where there is one part
+  char32_t whole, first, second;  // second is 0 if there is only one part
 };
 
 struct Tables {
   std::vector<Decomposition> by_whole, joinable;
-  bool joins[256] = {};  // by the low byte of a second part: most characters are none
+  bool joins[256] = {};  // by low byte: whether a second part has it; excludes most characters quickly
   CharacterMap classes{Numbers(unicode_tables::kCombiningClass)};
 
   Tables() {
@@ -31,7 +31,7 @@ struct Tables {
       const uint32_t change = firsts.next(), second = seconds.next();
       first += uint32_t(from_zigzag(change / 2));
       by_whole.push_back({code, first, second});
-      if (change % 2) continue;  // never put together
+      if (change % 2) continue;  // never composed
       joinable.push_back(by_whole.back());
       joins[second & 255] = true;
     }
@@ -57,7 +57,7 @@ struct Tables {
     take_apart(found->first, out);
     if (found->second) take_apart(found->second, out);
   }
-  // 0 where the two are not one character.
+  // Return the character that two characters compose to, or 0.
   char32_t together(char32_t a, char32_t b) const {
     if (a >= kLeads && a < kLeads + kLeadCount && b >= kVowels && b < kVowels + kVowelCount)
       return kSyllables + ((a - kLeads) * kVowelCount + (b - kVowels)) * kTailCount;
@@ -78,19 +78,19 @@ Text32 normalized(View32 text) {
   static const Tables tables;
   Text32 apart;
   for (char32_t c : text) tables.take_apart(c, apart);
-  // Marks in the order of their classes, each run on its own.
+  // Sort the marks of each run by their classes.
   for (size_t begin = 0; begin < apart.size();) {
     size_t end = begin;
     while (end < apart.size() && tables.class_of(apart[end])) ++end;
-    for (size_t i = begin + 1; i < end; ++i)  // few marks: each goes before those of higher classes
+    for (size_t i = begin + 1; i < end; ++i)  // insertion sort: runs are short
       for (size_t j = i; j > begin && tables.class_of(apart[j]) < tables.class_of(apart[j - 1]); --j)
         std::swap(apart[j], apart[j - 1]);
     begin = end == begin ? begin + 1 : end;
   }
-  // A mark joins the last starter unless one of its own class, or a starter, is between.
+  // A mark joins the last starter unless a mark of its own class, or a starter, is between them.
   Text32 out;
   size_t starter = Text32::npos;
-  int last = -1;  // class of the last character behind the starter; -1 where there is none
+  int last = -1;  // class of the last character after the starter; -1 if there is none
   for (char32_t c : apart) {
     const int own = tables.class_of(c);
     if (starter != Text32::npos && (last < own || last == -1)) {

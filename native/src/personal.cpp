@@ -23,7 +23,7 @@ constexpr const char* kRemedy = "remove it, or restore it from a copy";
 // The word after a state: an id of the vocabulary, or a new word.
 struct Label {
   int32_t id;
-  std::string word;  // empty for the vocabulary's
+  std::string word;  // empty for a word of the vocabulary
 };
 
 template <class T>
@@ -43,7 +43,7 @@ std::vector<Label> labels_of(const Model& model, const Memories& memories) {
   return labels;
 }
 
-// Counts of words in the order in which they were read last.
+// Counts of words, in the order in which they were last read.
 class Counts {
  public:
   explicit Counts(const std::vector<CountedWord>& words) {
@@ -53,7 +53,7 @@ class Counts {
     const auto known = places_.find(word);
     if (known != places_.end()) {
       times += words_[known->second].count;
-      words_[known->second].count = 0;  // it moves to the end
+      words_[known->second].count = 0;  // the word moves to the end
     }
     places_[word] = words_.size();
     words_.push_back({word, uint32_t(std::min<uint64_t>(times, UINT32_MAX))});
@@ -64,7 +64,7 @@ class Counts {
       if (word.count) left.push_back(word);
     return left;
   }
-  // Of too many the rarest go, of these the oldest.
+  // If there are too many words, drop the rarest, and of equally rare ones the oldest.
   std::vector<CountedWord> kept() const {
     std::vector<CountedWord> left = all();
     if (left.size() <= kMostWords) return left;
@@ -120,7 +120,7 @@ Memories learned(const Model& model, const Memories& before, const std::vector<C
   return put_together(model, counts.kept(), labels, all);
 }
 
-// The tokens that a state can depend on.
+// Return the number of tokens that a state can depend on.
 int64_t reach(const Model& model) { return model.config.layers * (model.config.context - 1) + 1; }
 
 Text32 folded(const Text32& word) { return to_lower(to_upper(word)); }
@@ -207,7 +207,7 @@ Memories learn_text(const Model& model, const Memories& before, View32 text, siz
   Counts counts({});
   for (const Text32& token : read)
     if (is_new(token)) counts.add(encode_utf8(token), 1);
-  // States depend on so many tokens only, and the oldest would not be kept.
+  // Read only the last tokens: states depend on no more of them, and older states would not be kept.
   const auto tail = size_t(model.config.cache + reach(model));
   if (read.size() > tail) read.erase(read.begin(), read.begin() + std::ptrdiff_t(read.size() - tail));
   Session session(model);
@@ -274,12 +274,13 @@ Memories forget_word(const Model& model, const Memories& before, const Text32& w
   for (const Text32& token : forms_of(screen, word)) ids.insert(model.vocabulary.find(encode_utf8(token)));
   for (const char* special : {"<unk>", "<eos>"}) ids.erase(model.vocabulary.find(special));
   ids.erase(-1);
-  // No state depends on which new word was read; one of the vocabulary is in those after it, too.
+  // No state depends on which new word was read, because the network reads all of them as <unk>. A word of the
+  // vocabulary also influences the states after it.
   const std::vector<Label> labels = labels_of(model, before);
   std::vector<Label> left;
   std::vector<uint16_t> states;
   const auto width = size_t(model.config.width);
-  size_t tainted = 0;  // up to here states go
+  size_t tainted = 0;  // the end of the states that are removed after a match
   for (size_t i = 0; i < labels.size(); ++i) {
     if (labels[i].word.empty() && ids.count(labels[i].id)) tainted = std::max(tainted, i + 1 + size_t(reach(model)));
     if (i < tainted || gone.count(labels[i].word)) continue;

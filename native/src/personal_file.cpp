@@ -18,7 +18,7 @@ namespace micronet {
 
 namespace {
 
-constexpr int kTries = 1000, kPauseMilliseconds = 10;  // ten seconds for another process that changes the memory
+constexpr int kTries = 1000, kPauseMilliseconds = 10;  // wait ten seconds for another process that changes the memory
 
 class Descriptor {
  public:
@@ -66,7 +66,7 @@ void write_all(const std::string& path, int file, const std::string& bytes) {
   }
 }
 
-// Holds the lock of a folder, which dies with its process and leaves no trace.
+// Take the lock of a folder. It ends with the process and leaves no file behind.
 void lock(const std::string& path, int folder) {
   for (int i = 0; ::flock(folder, LOCK_EX | LOCK_NB) != 0; ++i) {
     if (errno != EWOULDBLOCK && errno != EINTR) fail_with(path, "cannot be locked");
@@ -85,7 +85,7 @@ PersonalFile::PersonalFile(const Model& model, std::string path) : model_(&model
 }
 
 Memories PersonalFile::read() const {
-  const Descriptor file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe must not make us wait
+  const Descriptor file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // opening a pipe must not block
   if (file.get() < 0) {
     if (errno == ENOENT) return {};
     fail_with(path_, "cannot be opened");

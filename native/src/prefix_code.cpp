@@ -29,7 +29,7 @@ CodeTable read_code(const uint8_t* lengths, int64_t count, const uint8_t* symbol
     const int length = code_length(lengths, i);
     if (!length) continue;
     const uint32_t code = next[length]++;
-    uint32_t written = 0;  // its highest bit is written first, so it is the lowest here
+    uint32_t written = 0;  // the code with its bits reversed: its highest bit is written first
     for (int bit = 0; bit < length; ++bit) written |= (code >> bit & 1) << (length - 1 - bit);
     const auto symbol = uint32_t(symbols ? symbols[i] : i);
     for (uint32_t at = written; at < kRoom; at += 1u << length) table[at] = uint16_t(symbol << 4 | uint32_t(length));

@@ -4,7 +4,7 @@ namespace micronet {
 
 namespace {
 
-// NumPy's SeedSequence: a pool of four words, mixed so that near seeds have far states.
+// NumPy's SeedSequence: a pool of four words, mixed so that similar seeds have very different states.
 class SeedSequence {
  public:
   explicit SeedSequence(uint64_t seed) {

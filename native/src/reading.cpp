@@ -9,7 +9,8 @@ namespace {
 
 constexpr char32_t kByteOrderMark = 0xFEFF;
 
-// Newlines for every kind of line end, and no white space before one or at the end (corpus/blocks.py).
+// Replace every kind of line end by a newline, and remove white space before newlines and at the end
+// (corpus/blocks.py).
 Text32 clean(View32 text) {
   Text32 out;
   auto strip = [&] {
@@ -90,7 +91,7 @@ Tokens Reader::take(View32 given) {
     place_.begins = pending.empty();
   }
   size_t cut = tokenizer_->settled(pending);
-  if (cut && cut == pending.size() && pending[cut - 1] == '\r') --cut;  // it may be half of a line end
+  if (cut && cut == pending.size() && pending[cut - 1] == '\r') --cut;  // it may be the first half of a line end
   return settle(cut);
 }
 
@@ -104,7 +105,7 @@ void Reader::take_word(const Text32& word) {
   place_.boundary = true;
 }
 
-// The character that what is pending follows.
+// Return the character before the pending text.
 char32_t Reader::after() const {
   if (place_.last.empty()) return '\n';
   const Text32 text = tokenizer_->join({place_.last});

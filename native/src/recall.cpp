@@ -168,7 +168,7 @@ void mix_recalled(const Model& model, const Memory& memory, int64_t first, const
       r.sum += double(k.exp_store(x, n, r.most));
       const int32_t* remembered = memory.words() + row + begin - from;
       r.matching += double(k.matching_sum(x, remembered, n, words[t]));
-      if (open && words[t] >= open->vocabulary)  // a vote for <unk> is one for all words outside the vocabulary
+      if (open && words[t] >= open->vocabulary)  // a vote for <unk> is shared by all words outside the vocabulary
         r.matching += std::exp(open->log_spelled[words[t] - open->vocabulary]) *
                       double(k.matching_sum(x, remembered, n, open->unknown));
     }

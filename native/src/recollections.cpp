@@ -71,7 +71,7 @@ Recollections::Recollections(const Model& model, const uint16_t* states, const i
     else if (states_.bits == 9) states_.nines = Buffer<uint8_t>(bytes);
     else states_.shorts = Buffer<int16_t>(bytes / 2);
   }
-  // States of a model with quantized states are integers times a scale: half precision has rounded them.
+  // If the model quantizes its states, they are integers times a scale. Half precision has rounded them.
   const Quantizer& hidden = model.hidden;
   const float inverse = hidden.on && hidden.scale > 0 ? 1.0f / hidden.scale : 0;
   const auto limit = float(hidden.limit);

@@ -86,8 +86,8 @@ void fill_values(const int16_t* integers, float scale, int64_t count, float* val
 
 namespace {
 
-// The added words that a saved session has, by their ids: all of them, but of a session that recalls a person's
-// earlier texts or was told to forget words only those that its own cache refers to.
+// Return the ids of the added words to save. If the session recalls a person's earlier texts or was told to forget
+// words, these are only the words that its own cache refers to; else all of them.
 std::vector<int32_t> saved_words(const Session& session) {
   const AddedWords& added = session.added();
   const int32_t first = session.model().vocabulary.size();

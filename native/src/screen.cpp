@@ -9,15 +9,15 @@ namespace micronet {
 
 namespace {
 
-constexpr double kVariants = 4;  // tokens that may look like one word, at most
-constexpr int64_t kAlike = 32;    // tokens that are asked for at least, of those that begin alike
+constexpr double kVariants = 4;  // the most tokens that are displayed as the same word
+constexpr int64_t kAlike = 32;    // the fewest tokens to ask for among those with the same beginning
 
 void add_once(std::vector<Text32>& texts, Text32 text) {
   if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(std::move(text));
 }
 
-// A word as it is written after its beginning was typed: `ret` finds `Return`, and after `Ret` or `RET` the word
-// `return` is `Return` or `RETURN`.
+// Return a word in the case in which its beginning was typed: `ret` finds `Return`, and after `Ret` or `RET` the word
+// `return` becomes `Return` or `RETURN`.
 Text32 in_case_of(const Text32& prefix, const Text32& word) {
   if (word.compare(0, prefix.size(), prefix) == 0 || word != to_lower(word)) return word;
   if (prefix.size() > 1 && is_upper(prefix)) return to_upper(word);
@@ -93,7 +93,7 @@ std::vector<Word> Screen::completions(Session& session, const Text32& before, co
       });
   }
   return best(session, before, k, asks, [&](const Text32& word) {
-    // A token of the mark and a word is found by the mark alone, but does not look like it.
+    // Searching for the mark alone also finds tokens of the mark and a word, which are not displayed with the mark.
     const auto begins = [&](const Text32& start) { return word.compare(0, start.size(), start) == 0; };
     return std::any_of(starts.begin(), starts.end(), begins) ? in_case_of(prefix, word) : Text32();
   });
@@ -103,12 +103,12 @@ std::vector<Word> Screen::best(Session& session, const Text32& before, int64_t k
                                const Show& shown) const {
   if (k < 1) fail(MN_ERROR_ARGUMENT, "k must be 1 or more, got %lld", static_cast<long long>(k));
   const int64_t size = model_->vocabulary.size();
-  // Of words that begin alike many are nearly as likely, and a few more of them cost nothing.
+  // Many words with the same beginning are nearly as likely as each other, and asking for a few more costs nothing.
   int64_t count = std::min(std::max(2 * k + 6, asks.size() > 1 ? kAlike : 0), size);
   for (;;) {
     std::vector<Chance> chances;
     std::vector<Candidate> order;  // by probability, with places in `chances` instead of ids
-    double floor = 0;  // no token that was not given is likelier
+    double floor = 0;  // no token outside `chances` is likelier than this
     for (const Ask& ask : asks) {
       const std::vector<Candidate> given = ask(count);
       for (const Candidate& candidate : given) {
@@ -123,13 +123,13 @@ std::vector<Word> Screen::best(Session& session, const Text32& before, int64_t k
     std::vector<Word> words;  // the likeliest first
     for (const Candidate& next : order) {
       const Chance& entry = chances[size_t(next.id)];
-      // No word of this token and of later ones is better than the k-th.
+      // Neither this token nor a later one can give a word that is better than the k-th.
       if (int64_t(words.size()) >= k && kVariants * entry.probability < words[size_t(k - 1)].probability) break;
       const Text32 token = token_of(session, entry.id), look = looks(token), word = shown(look);
       const auto same = [&](const Word& other) { return other.text == word; };
       if (word.empty() || std::any_of(words.begin(), words.end(), same) || !fits(before, token)) continue;
       words.push_back({word, chance(session, before, word, chances, shown)});
-      // Tokens come in order, so that few words are passed.
+      // Insertion sort: tokens come in order, so few swaps are needed.
       for (size_t i = words.size() - 1; i && words[i].probability > words[i - 1].probability; --i)
         std::swap(words[i], words[i - 1]);
     }

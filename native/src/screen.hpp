@@ -30,8 +30,8 @@ class Screen {
 
   // Return the word that a token is displayed as; empty for <unk>, <eos> and marks without a word.
   Text32 looks(const Text32& token) const;
-  // Return whether a token can follow another one (empty at the beginning of a text). It can if the two, joined to text,
-  // are read as the same two tokens.
+  // Return whether a token can follow another one (empty at the beginning of a text). It can if the two, joined to
+  // text, are read as the same two tokens.
   bool fits(const Text32& before, const Text32& token) const;
   // Return whether a token can be written there: it must be a line end, or be displayed as a word.
   bool shows(const Text32& before, const Text32& token) const;

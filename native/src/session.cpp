@@ -153,7 +153,7 @@ void Session::need_extras() {
   next_.extras.at_least(model_->config.vocabulary());
   model_->ngrams.probabilities(next_.context, next_.extras.data());
   for (size_t i = 0; i < next_.votes.words().size(); ++i)
-    if (next_.votes.words()[i] < model_->config.vocabulary())  // added words have no place here
+    if (next_.votes.words()[i] < model_->config.vocabulary())  // `extras` has no entries for added words
       next_.extras[next_.votes.words()[i]] += next_.votes.shares()[i];
   next_.mixed = true;
 }
@@ -215,7 +215,7 @@ void Session::log_distribution(float* out) {
   float values[512];
   for (size_t from = 0; from < words.size(); from += 512) {
     const size_t n = std::min<size_t>(512, words.size() - from);
-    // Added words have no place in `out`.
+    // `out` has no entries for added words.
     auto inside = [&](size_t i) { return words[from + i] < model_->config.vocabulary(); };
     for (size_t i = 0; i < n; ++i) values[i] = inside(i) ? out[words[from + i]] : 0.0f;
     k.add_votes(values, next_.votes.shares().data() + from, int64_t(n));

@@ -37,7 +37,7 @@ Spelling::Spelling(Bytes data) {
     if (!discount) damaged("a discount that is 0");
     discounts_.push_back(double(discount) / 256);
   }
-  // A node takes 2 bytes or more of the file, so this is all that can come.
+  // A node takes at least 2 bytes of the file, so there cannot be more nodes.
   nodes_.reserve(data.size / 2);
   nodes_.emplace_back();
   nodes_[0].children = take();

@@ -7,13 +7,13 @@ namespace micronet {
 namespace {
 
 constexpr View32 kEnds = U".!?…。！？";  // tokens after which a sentence begins
-// Letters from which a word may have errors that cost 1, and 2, and beyond which none are looked for.
+// Lengths of a typed word, in letters: from which one error is searched for, from which two, and above which none.
 constexpr size_t kOneError = 3, kTwoErrors = 6, kMostLetters = 64;
-// What errors leave of a suggestion's probability when it is ranked, by their cost.
+// The factor for a suggestion's probability when it is ranked, by the cost of its errors.
 constexpr double kPenalty[] = {1, 0.1, 0.01, 0.001, 0.0001};
-constexpr size_t kBeginnings = 4;  // with errors that are looked at, the cheapest first
+constexpr size_t kBeginnings = 4;  // the number of beginnings with errors that are completed, the cheapest first
 
-// After a line end only the model can tell.
+// Return whether a sentence begins. After a line end this is unknown, and the model's own capitals are used.
 bool begins_sentence(const Text32& before, bool spaced) {
   if (before.empty()) return true;
   return spaced && before != kLineEnd && kEnds.find(before.back()) != View32::npos;
@@ -33,7 +33,7 @@ void sort_down(Items& items, Key key) {  // equal ones stay in order
 }
 
 #if !defined(__wasm__)
-// Writes a word of ASCII letters alone in small letters; false for another.
+// Write a word that has only ASCII letters in small letters; return false for other words.
 bool lower_ascii(std::string_view word, std::string& out) {
   out.assign(word.data(), word.size());
   for (char& c : out) {
@@ -44,7 +44,7 @@ bool lower_ascii(std::string_view word, std::string& out) {
 }
 #endif
 
-// A learned token without its mark.
+// Return a learned token without its mark, in small letters.
 std::string small_letters(std::string_view token) { return encode_utf8(to_lower(unmark(decode_utf8(token)).text)); }
 
 const Beginnings& known_beginnings(const Screen& screen) {
@@ -57,10 +57,10 @@ const Beginnings& known_beginnings(const Screen& screen) {
     std::string small;
 #endif
     for (int32_t id = 0; id < model.vocabulary.size(); ++id) {
-#if !defined(__wasm__)  // there code is dearer than time
+#if !defined(__wasm__)  // there a small module matters more than speed
       std::string_view token = model.vocabulary.word(id);
       if (screen.tokenizer().marks() && token.substr(0, mark.size()) == mark) token.remove_prefix(mark.size());
-      if (lower_ascii(token, small)) {  // nearly all words are
+      if (lower_ascii(token, small)) {  // true for nearly all words
         words.push_back(small);
         continue;
       }
@@ -82,13 +82,14 @@ std::vector<Beginning> near(const Screen& screen, Session& session, const Text32
       if (known == found.end()) found.push_back(std::move(own));
       else known->cost = own.cost;
     }
-  const std::string exact = encode_utf8(typed);  // what begins exactly so is found already
+  const std::string exact = encode_utf8(typed);  // words with exactly this beginning are already found
   found.erase(std::remove_if(found.begin(), found.end(), [&](const Beginning& one) { return one.text == exact; }),
               found.end());
   return found;
 }
 
-// Likely words whose beginnings are typed with one error; with two, if there are none and they would be `alone`.
+// Return likely words whose beginnings were typed with one error. If there are none, and no other suggestions either
+// (`alone`), return those with two errors.
 std::vector<Ranked> nearly(const Screen& screen, Session& session, const Text32& before, const Text32& typed, int64_t k,
                            bool alone, Learned& learned) {
   std::vector<Ranked> ranked;
@@ -123,7 +124,7 @@ const Beginnings& Learned::beginnings(const Session& session) {
   const AddedWords& added = session.added();
   const int32_t first = session.model().vocabulary.size();
   if (kRecollects && !count_ && session.recollections()) {
-    // Recalled words are indexed once for all sessions; they are the first ones where nothing was read before.
+    // Recalled words are indexed once for all sessions. If nothing was read before, they are the first added words.
     const std::vector<CountedWord>& words = session.recollections()->words();
     const auto many = int32_t(words.size());
     if (many && added.size() >= many && added.word(first + many - 1) == words.back().text) {
@@ -138,7 +139,7 @@ const Beginnings& Learned::beginnings(const Session& session) {
       count_ = many;
     }
   }
-#if defined(__wasm__)  // there code is dearer than time
+#if defined(__wasm__)  // there a small module matters more than speed
   if (added.size() == count_) return index_;
   std::vector<std::string> words;
   for (count_ = 0; count_ < added.size(); ++count_) words.push_back(small_letters(added.word(first + count_)));
@@ -156,7 +157,7 @@ Suggestions suggest_next(const Screen& screen, Session& session, const Text32& b
   if (!begins_sentence(before, spaced)) return {screen.next_words(session, before, k), {}};
   std::vector<Word> words;
   for (Word& word : screen.next_words(session, before, k < 1 ? k : 2 * k + 2)) {
-    // A word in small letters is meant as it stands there: with a capital.
+    // A word in small letters gets a capital at the beginning of a sentence.
     if (is_alpha(word.text) && is_lower(word.text)) word.text = with_capital(word.text);
     const auto same = [&](const Word& other) { return other.text == word.text; };
     const auto known = std::find_if(words.begin(), words.end(), same);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kMagic[] = "micronet state 1\n";
 constexpr size_t kMagicSize = sizeof kMagic - 1;
-constexpr int kTries = 32;  // draws until a token comes that can be shown; then the likeliest such token is taken
+constexpr int kTries = 32;  // draws for a token that can be shown; after these the likeliest such token is taken
 
 }  // namespace
 
@@ -81,7 +81,7 @@ Suggestions Text::suggest(int64_t k) {
     session->feed(ids.data(), int64_t(ids.size()));
   }
   if (word.empty()) return suggest_next(screen_, *session, before, k, reader_.ends_in_space());
-  Learned once;  // a copy may know more words than this text
+  Learned once;  // the copy may have learned more words than this text
   return suggest_completions(screen_, *session, before, word, k, copy ? once : learned_);
 }
 

@@ -9,7 +9,7 @@ bool is_opening(char32_t c) { return c == '(' || c == '[' || c == '{'; }
 bool is_closing(char32_t c) { return View32(U",.;:!?)]}%").find(c) != View32::npos; }
 bool is_blank(char32_t c) { return c != '\n' && is_space(c); }
 
-// Whether a space separates two tokens without marks.
+// Return whether a space separates two tokens without marks.
 bool space_by_default(View32 before, View32 text) {
   if (text.empty() || before == U"\n" || is_opening(before.back())) return false;
   return !is_closing(text[0]);
@@ -21,7 +21,8 @@ size_t skip(View32 text, size_t at, Is is) {
   return at;
 }
 
-// \d+(?:[.,]\d+)*(?!\w): where it ends, `at` where it does not match. As many groups as leave no letter behind.
+// Return where a match of \d+(?:[.,]\d+)*(?!\w) ends, or `at` if it does not match. It has as many groups as possible
+// without a letter after the last one.
 size_t end_of_number(View32 text, size_t at) {
   size_t best = at, end = skip(text, at, is_decimal);
   if (end == at) return at;
@@ -34,7 +35,7 @@ size_t end_of_number(View32 text, size_t at) {
   }
 }
 
-// \w+(?:['’]\w+)*
+// Return where a match of \w+(?:['’]\w+)* ends, or `at` if it does not match.
 size_t end_of_word(View32 text, size_t at) {
   size_t end = skip(text, at, is_word);
   while (end > at && end + 1 < text.size() && (text[end] == '\'' || text[end] == 0x2019) && is_word(text[end + 1]))
@@ -45,7 +46,7 @@ size_t end_of_word(View32 text, size_t at) {
 class WordTokenizer : public Tokenizer {
  public:
   Tokens tokens(View32 following, char32_t after) const override {
-    // What comes before is split as well, and its one token dropped again.
+    // The character before the text is split too; its token is removed again.
     const Text32 text = after + Text32(following);
     Tokens tokens;
     Text32 before = U"x";

@@ -1,4 +1,4 @@
-// Version 2 of the tokenizer `word` (corpus/unicode_words.py): words by Unicode's boundaries with rules of our own.
+// Version 2 of the tokenizer `word` (corpus/unicode_words.py): words by Unicode's boundaries with additional rules.
 #include "tokenizers.hpp"
 
 namespace micronet {
@@ -24,7 +24,7 @@ class Atoms {
  public:
   explicit Atoms(View32 text) : text_(text) {}
 
-  // Where the one that begins at `at` ends.
+  // Return where the word that begins at `at` ends.
   size_t end_of(size_t at) const {
     if (text_.substr(at, kUnknown.size()) == kUnknown) return at + kUnknown.size();
     const char32_t c = text_[at];
@@ -36,10 +36,10 @@ class Atoms {
     if (is_without_spaces(c)) return behind_marks(at + 1);
     if (c == kFlip) return at + 1;
     if (is_regional(c) && is(at + 1, is_regional)) return at + 2;
-    if (!is_punctuation(c)) return behind_marks(at);  // marks of nothing
+    if (!is_punctuation(c)) return behind_marks(at);  // combining marks without a character before them
     while (at < text_.size() && text_[at] == c) ++at;
     at = behind_marks(at);
-    // Emoji that a joiner puts together.
+    // Emoji that are connected by joiners.
     while (text_[at - 1] == 0x200D && is(at, is_punctuation)) at = behind_marks(at + 1);
     return at;
   }
@@ -51,7 +51,7 @@ class Atoms {
     while (is(at, is_mark)) ++at;
     return at;
   }
-  // Letters and digits with what joins them from within.
+  // Return where a word of letters and digits ends, including the punctuation that joins them.
   size_t end_of_word(size_t at) const {
     at = behind_marks(at + 1);
     while (at < text_.size()) {
@@ -109,7 +109,7 @@ class UnicodeWordTokenizer : public Tokenizer {
         continue;
       }
       const Unmarked word = unmark(token);
-      // A lone mark looks tight: no space belongs before it by default.
+      // Before a mark without a word no space is expected by default.
       const bool tight = before == '\n' || ends_tight(before) || word.text.empty() || starts_tight(word.text[0]);
       if (before != '\n' && tight == word.flipped) text += ' ';
       text += word.text;
@@ -122,14 +122,15 @@ class UnicodeWordTokenizer : public Tokenizer {
     for (size_t place = text.size(); place--;) {
       const char32_t c = text[place];
       if (c == '\n') return place + 1;
-      if (is_space(c)) return place;  // white space is left for what follows: it tells the spacing
+      if (is_space(c)) return place;  // white space stays pending: the spacing of the next token depends on it
       if (place && !is_space(text[place - 1]) && is_without_spaces(c) && !is_mark(c)) return place;
     }
     return 0;
   }
 
  private:
-  // What stands between two white spaces. tight: whether no space is expected before it; set for what follows.
+  // Add the tokens of a chunk without white space. tight: whether no space is expected before it; set for the next
+  // chunk.
   static void add_chunk(View32 chunk, bool begins, bool& tight, bool spaced, Tokens& tokens) {
     const Atoms atoms(chunk);
     for (size_t at = 0; at < chunk.size();) {

@@ -4,7 +4,7 @@ namespace micronet {
 
 namespace {
 
-// Text that is tokens already: split at white space.
+// A tokenizer for text that already consists of tokens: splits at white space.
 class WikiTextTokenizer : public Tokenizer {
  public:
   bool marks() const override { return false; }

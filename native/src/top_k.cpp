@@ -31,10 +31,10 @@ void offer(std::vector<Candidate>& best, size_t k, Candidate candidate) {
 }
 
 #if !defined(__wasm__)
-// Which words may have votes: a bit for each class of ids. Looking a word up takes longer than all else.
+// A filter for words that may have votes, with one bit per class of ids: looking up a word would take most of the time.
 class VotedWords {
  public:
-  // asked: how many words will be asked for. For a few the bits do not pay: each of those may have votes.
+  // asked: how many words will be looked up. For few words the filter is not worth its cost: then any may have votes.
   VotedWords(const std::vector<int32_t>& words, int64_t asked) : all_(asked < kFew) {
     if (all_) return;
     bits_.resize(kBits / 64);
@@ -162,7 +162,7 @@ std::vector<Candidate> Session::top_k(int64_t k) {
     need_bin(bin);
     scan(bin, k, best);
   }
-  // What an added word needs to be among the best; they only get better.
+  // The votes that an added word needs to be among the best; the worst of these only gets better.
   const float enough = int64_t(best.size()) == k ? std::exp(best.front().log_probability - kMargin) : 0.0f;
   const std::vector<int32_t>& words = next_.votes.words();
   for (size_t i = 0; i < words.size(); ++i) {
@@ -184,14 +184,14 @@ std::vector<Candidate> Session::complete(std::string_view prefix, int64_t k) {
   std::vector<Candidate> best;
   const auto room = size_t(k);
   const auto range = model_->vocabulary.beginning_with(prefix);
-#if defined(__wasm__)  // there code is dearer than time
+#if defined(__wasm__)  // there a small module matters more than speed
   for (const int32_t* place = range.first; place != range.second; ++place) {
     need_bin(model_->bin_of(*place));
     offer(best, room, {value(*place), *place});
   }
 #else
   const VotedWords voted(next_.votes.words(), range.second - range.first);
-  std::vector<float> amounts(model_->bins.size());  // of the bins that words lie in
+  std::vector<float> amounts(model_->bins.size());  // what to subtract from the logits of each bin that is needed
   std::vector<char> computed(model_->bins.size());
   // As in `scan`: the sum of two probabilities is at most twice the larger one, so most words need no logarithm.
   float worst = std::numeric_limits<float>::quiet_NaN(), half = 0, half_share = 0;

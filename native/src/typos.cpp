@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kSteps = 4000;
 
-// Keys of the keyboard; each row is moved by half a key against the one above.
+// Return whether two keys are neighbours on the keyboard. Each row is shifted by half a key from the one above.
 bool touch(char32_t one, char32_t other) {
   static constexpr std::string_view kRows[] = {"qwertyuiop", "asdfghjkl", "zxcvbnm"};
   if (one > 127 || other > 127) return false;
@@ -41,7 +41,7 @@ class Search {
   }
 
  private:
-  // Continues with words low … high - 1, which begin with `prefix_`, and from letter `at`.
+  // Continue the search in words low … high - 1, which begin with `prefix_`, from typed letter `at`.
   void walk(size_t low, size_t high, size_t at, int cost) {
     if (--steps_ < 0 || cost > limit_ || low >= high) return;
     if (at == typed_.size()) return keep(cost);
@@ -51,7 +51,7 @@ class Search {
     if (cost + kSlip > limit_) return;
     if (at + 1 < typed_.size() && typed_[at + 1] != letter)
       follow(low, high, {typed_[at + 1], letter}, at + 2, cost + kSlip);
-    if (depth) walk(low, high, at + 1, cost + kError);  // the first letter is seldom missing or too much
+    if (depth) walk(low, high, at + 1, cost + kError);  // the first letter is seldom missing or extra
     for (size_t place = low; place < high;) {
       const std::string_view rest = words_.word(place).substr(depth);
       if (rest.empty()) {
@@ -86,7 +86,7 @@ class Search {
     prefix_.resize(depth);
   }
 
-  // Those of words low … high - 1, which are the same before byte `depth`, that have `byte` there.
+  // Return the range of words low … high - 1 that have `byte` at `depth`. These words have the same bytes before it.
   std::pair<size_t, size_t> range(size_t depth, int byte, size_t low, size_t high) const {
     const size_t begin = words_.first_with(depth, byte, low, high);
     return {begin, words_.first_with(depth, byte + 1, begin, high)};
@@ -142,7 +142,7 @@ size_t Beginnings::first_with(size_t depth, int byte, size_t low, size_t high) c
     return span.size <= depth || uint8_t(text_[span.start + depth]) < byte;
   };
 #if !defined(__wasm__)
-  size_t step = 1;  // it is often near
+  size_t step = 1;  // the result is often near the beginning
   while (step < high - low && before(low + step - 1)) {
     low += step;
     step *= 2;

@@ -13,7 +13,7 @@ namespace tables = unicode_tables;
 
 constexpr char32_t kCapitalSigma = 0x3A3, kSmallSigma = 0x3C3, kFinalSigma = 0x3C2;
 
-// How characters change their case.
+// Maps that change the case of characters.
 struct Case {
   CharacterMap single;
   LongMap several;
@@ -39,13 +39,13 @@ const Case& upper_case() {
   return table;
 }
 
-// Where it differs from the upper case.
+// Only characters whose title case differs from their upper case.
 const Case& title_case() {
   static const Case table{CharacterMap(Numbers(tables::kToTitle)), LongMap(Numbers(tables::kToTitleLong))};
   return table;
 }
 
-// Σ at the end of a word is ς: a letter comes before it and none after it, whatever marks are between.
+// At the end of a word, Σ becomes ς: if a letter comes before it and none after it, with any marks between them.
 bool ends_word(View32 text, size_t sigma) {
   static const CharacterSet cased{Numbers(tables::kCasedBeforeSigma)}, ignored{Numbers(tables::kIgnoredBeforeSigma)};
   size_t before = sigma;
@@ -62,14 +62,14 @@ void add_lower(View32 text, size_t place, Text32& out) {
   else if (!lower_case().add(c, out)) out += c;
 }
 
-// Whether a text has capitals (1), small letters (2), letters in title case (4).
+// Return which cases a text has, as a sum: capitals (1), small letters (2), letters in title case (4).
 int cases_of(View32 text) {
   static const CharacterMap upper{Numbers(tables::kUppercase)}, other{Numbers(tables::kLowerOrTitle)};
   int cases = 0;
   for (char32_t c : text) {
     Text32 small;
     if (upper.find(c)) cases |= 1;
-    else if (other.find(c)) cases |= lower_case().add(c, small) ? 4 : 2;  // a small letter has no smaller one
+    else if (other.find(c)) cases |= lower_case().add(c, small) ? 4 : 2;  // a small letter has no lower-case form
   }
   return cases;
 }

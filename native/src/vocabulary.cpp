@@ -86,7 +86,8 @@ bool Vocabulary::index() {
   return true;
 }
 
-// Words that were made to collide are found by halving a sorted list: slower, but never slow.
+// Words that were made to collide are found by binary search in a sorted list: slower than a hash table, but with a
+// guaranteed bound.
 void Vocabulary::give_up_table() {
   table_ = Buffer<uint64_t>();
   const std::vector<int32_t>& ids = sorted();
