@@ -5,7 +5,9 @@ import atexit
 import importlib.util
 import os
 import shutil
+import signal
 import tempfile
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,6 +55,20 @@ def finished(recipe_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     from tests.support.verbs import run_recipe
 
     return run_recipe(recipe_file, tmp_path_factory.mktemp("pipelines") / "finished")
+
+
+@pytest.fixture
+def alarm() -> Iterator[None]:
+    """End a test that waits for ever."""
+
+    def ring(*_: object) -> None:
+        raise AssertionError("it waits")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 def pytest_report_header() -> str | None:

@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "micronet_lm"
 # What each room may import, besides itself and everything below. Rooms on one line are neighbours
 # that do not know each other.
 LAYERS: list[set[str]] = [
-    {"errors"},
+    {"errors", "strict_json"},
     {"checksum", "evaluation", "files", "machine", "progress"},
     {"config"},
     {"layout", "spelling"},
@@ -37,6 +37,7 @@ TORCH_FREE = {
     "files",
     "machine",
     "progress",
+    "strict_json",
     "config",
     "layout",
     "runs",

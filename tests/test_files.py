@@ -1,18 +1,29 @@
 """Regular files only, and no link followed where something is written."""
 
+import json
 import os
-import signal
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.support.damage import SPOILED, spoil
 
 from micronet_lm.artifact import open_packed
 from micronet_lm.cli.main import main
 from micronet_lm.config import load_recipe
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import ArtifactError, ConfigError, CorpusError, RunError
-from micronet_lm.files import locked, open_own, open_regular, read_json, read_small
+from micronet_lm.evaluation import perplexity
+from micronet_lm.files import (
+    locked,
+    open_own,
+    open_regular,
+    read_json,
+    read_json_lines,
+    read_small,
+    refusing_damage,
+)
 from micronet_lm.runs import run_corpus
 
 
@@ -46,20 +57,6 @@ def test_writing_in_place_follows_no_link(tmp_path: Path) -> None:
     with open_own(tmp_path / "new", os.O_WRONLY | os.O_APPEND) as file:
         file.write(b"b")
     assert (tmp_path / "new").read_bytes() == b"ab"
-
-
-@pytest.fixture
-def alarm() -> Iterator[None]:
-    """End a test that waits for ever."""
-
-    def ring(*_: object) -> None:
-        raise AssertionError("it waits")
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(60)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
 
 
 @pytest.mark.usefixtures("alarm")
@@ -107,6 +104,54 @@ def test_a_record_that_is_not_json_is_refused(
     assert "unexpected" not in capsys.readouterr().err
     with pytest.raises(CorpusError, match="damaged"):
         Corpus.open(tmp_path)
+
+
+@pytest.mark.usefixtures("alarm")
+@pytest.mark.parametrize("read", [read_json, read_json_lines])
+@pytest.mark.parametrize("how", SPOILED)
+def test_damage_is_one_sentence_with_the_file_and_the_remedy(
+    tmp_path: Path, how: str, read: Callable[[Path], Any]
+) -> None:
+    """Names that stand twice, NaN, 1e999 and half characters were accepted."""
+    file = tmp_path / "record.json"
+    spoil(file, how)
+    with pytest.raises(RunError) as caught, refusing_damage(file, RunError, "make it again"):
+        read(file)
+    told = str(caught.value)
+    assert told.startswith(f"{file} is damaged (")
+    assert SPOILED[how] in told
+    assert told.endswith("): make it again")
+    assert "\n" not in told
+
+
+def test_a_file_that_is_not_there_is_not_damaged(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), refusing_damage(tmp_path / "x", RunError, "remove it"):
+        read_json(tmp_path / "x")
+
+
+def test_what_a_record_lacks_is_named(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("{}")
+    with (
+        pytest.raises(RunError, match=r"x is damaged \(it has no 'step'\): remove it"),
+        refusing_damage(tmp_path / "x", RunError, "remove it"),
+    ):
+        read_json(tmp_path / "x")["step"]
+
+
+def test_lines_are_read_to_the_last_whole_one_and_damage_is_numbered(tmp_path: Path) -> None:
+    file = tmp_path / "lines.jsonl"
+    file.write_text('{"a": 1}\n[2.5, -3]\n{"half')
+    assert read_json_lines(file) == [{"a": 1}, [2.5, -3]]
+    file.write_text('{"a": 1}\n{"a": 1, "a": 2}\n')
+    with pytest.raises(ValueError, match=r"^line 2 names 'a' twice$"):
+        read_json_lines(file)
+    file.write_text("")
+    assert read_json_lines(file) == []
+
+
+def test_the_largest_perplexity_that_is_written_is_read(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text(json.dumps(perplexity(1e6)))
+    assert read_json(tmp_path / "x") == perplexity(1e6)
 
 
 def test_a_device_without_end_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""Write files atomically by renaming, open only regular files, and lock folders.
+"""Write files atomically by renaming, open only regular files, read records, and lock folders.
 
 What is read must be a regular file: a pipe would block, a device need not end. Where something is
 written, a symbolic link is not followed: it may point at a file that is not ours.
@@ -7,7 +7,6 @@ written, a symbolic link is not followed: it may point at a file that is not our
 import errno
 import fcntl
 import hashlib
-import json
 import os
 import stat
 import tempfile
@@ -16,8 +15,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from micronet_lm.errors import MicronetError
+from micronet_lm.strict_json import parse_json
+
 LARGEST_RECORD = 64 << 20
 """Bytes of a JSON file that describes something else, at most."""
+_NO_RECORD = (errno.EINVAL, errno.EFBIG, errno.EISDIR)
+"""Errors of `read_small` for what is there but is not a regular file of the right size."""
 
 
 def check_folder(path: Path) -> None:
@@ -99,17 +103,45 @@ def read_small(path: Path, limit: int) -> bytes:
         # A read reserves room for all that it asks for: ask for no more than there is.
         data = file.read(min(os.fstat(file.fileno()).st_size, limit) + 1)
     if len(data) > limit:
-        why = f"has more than {limit:,} bytes, too many for what it should be"
+        why = f"has more than {limit:,} bytes, too many for what it should be; give the right file"
         raise OSError(errno.EFBIG, why, str(path))
     return data
 
 
 def read_json(path: Path, limit: int = LARGEST_RECORD) -> Any:
-    """Read a small JSON file, such as a record or a manifest; ValueError if it is not JSON."""
+    """Read a small JSON file, such as a record or a manifest; ValueError if it is not strict."""
+    return parse_json(read_small(path, limit), "it")
+
+
+def read_json_lines(path: Path, limit: int = LARGEST_RECORD) -> list[Any]:
+    """Read a small file of one JSON value per line, as `read_json` reads one.
+
+    What stands after the last line's end is left out: a killed process may leave half a line.
+    """
+    lines = read_small(path, limit).split(b"\n")[:-1]
+    return [parse_json(line, f"line {number}") for number, line in enumerate(lines, 1)]
+
+
+@contextmanager
+def refusing_damage(path: Path, kind: type[MicronetError], remedy: str) -> Iterator[None]:
+    """Turn what is wrong with a record into one sentence: its path, what it is, and the remedy.
+
+    The body reads the record and takes it apart. Errors of the disk are left as they are: a file
+    that is missing or private is not damaged.
+    """
     try:
-        return json.loads(read_small(path, limit))
-    except RecursionError:
-        raise ValueError("it has values within values without end") from None
+        yield
+    except OSError as error:
+        if error.errno not in _NO_RECORD:
+            raise
+        why = f"it {(error.strerror or '').partition(';')[0]}"
+    except KeyError as error:
+        why = f"it has no {error}"
+    except (ValueError, TypeError, AttributeError, IndexError) as error:
+        why = " ".join(str(error).split())
+    else:
+        return
+    raise kind(f"{path} is damaged ({why}): {remedy}")
 
 
 def file_sha256(path: Path) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from tests.support.bfloat16 import skip_without_bfloat16
+from tests.support.damage import SPOILED, spoil
 from tests.support.illegal import execute_illegal_instruction, spoil_bfloat16
 from tests.support.processes import TORCHRUN, train_command
 from tests.support.recipes import tiny_recipe
@@ -254,6 +255,29 @@ def test_a_damaged_record_is_one_sentence(tmp_path: Path, text: str) -> None:
     (tmp_path / "precision.json").write_text(text, encoding="utf-8")
     with pytest.raises(RunError, match=r"precision\.json is damaged .*remove it"):
         Run(tmp_path).products()
+
+
+@pytest.mark.usefixtures("alarm")
+@pytest.mark.parametrize("how", SPOILED)
+def test_a_spoiled_record_is_one_sentence(tmp_path: Path, how: str) -> None:
+    spoil(tmp_path / "precision.json", how)
+    with pytest.raises(RunError, match=r"precision\.json is damaged .*remove it") as caught:
+        Run(tmp_path).products()
+    assert SPOILED[how] in str(caught.value)
+
+
+@pytest.mark.usefixtures("alarm")
+def test_a_pipe_in_place_of_the_verdict_is_measured_past(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every training waited for it, for ever."""
+    file, other = verdict.verdict_file(), Verdict(trials=(DEAD,))
+    monkeypatch.setattr(verdict, "_measure", lambda: other)
+    monkeypatch.setattr(verdict, "_asked", {})
+    file.parent.mkdir(parents=True, exist_ok=True)
+    spoil(file, "a pipe")
+    try:
+        assert machine_verdict() == other
+    finally:
+        file.unlink()
 
 
 def test_products_are_computed_in_what_was_chosen() -> None:

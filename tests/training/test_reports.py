@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tests.support.damage import SPOILED, spoil
 from tests.support.recipes import tiny_recipe
 
 from micronet_lm.corpus import Corpus
+from micronet_lm.errors import RunError
 from micronet_lm.training import Run, train
 from micronet_lm.training.metrics import read_metrics
 from micronet_lm.training.progress_line import ProgressLine
@@ -66,3 +68,21 @@ def test_tensorboard_has_the_numbers_of_the_metrics(tmp_path: Path, corpus: Corp
         theirs = [(event.step, event.value) for event in board.Scalars(f"{kind}/loss")]
         assert [step for step, _ in theirs] == [step for step, _ in ours]
         assert [v for _, v in theirs] == pytest.approx([v for _, v in ours], rel=1e-6)
+
+
+@pytest.mark.usefixtures("alarm")
+@pytest.mark.parametrize("how", SPOILED)
+def test_damaged_metrics_are_one_sentence(tmp_path: Path, how: str) -> None:
+    """A pipe was taken for no metrics; a name that stands twice and NaN were accepted."""
+    file = tmp_path / "metrics.jsonl"
+    spoil(file, how)
+    with pytest.raises(RunError, match=r"metrics\.jsonl is damaged .*move it away") as caught:
+        read_metrics(file)
+    assert SPOILED[how] in str(caught.value)
+
+
+@pytest.mark.parametrize("line", ["3", "[1]", "{}", '{"kind": "train", "step": true}'])
+def test_lines_that_no_run_writes_are_one_sentence(tmp_path: Path, line: str) -> None:
+    (tmp_path / "metrics.jsonl").write_text(line + "\n")
+    with pytest.raises(RunError, match=r"metrics\.jsonl is damaged .*move it away"):
+        read_metrics(tmp_path / "metrics.jsonl")

@@ -7,12 +7,12 @@ from typing import Any
 import micronet_lm
 from micronet_lm.accounting import PAPER, Target, challenge, count
 from micronet_lm.accounting.summary import number
-from micronet_lm.artifact.metadata import short
 from micronet_lm.config import ModelConfig, Recipe
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import ArtifactError
 from micronet_lm.evaluation import perplexity
 from micronet_lm.runs import open_checkpoint
+from micronet_lm.strict_json import short
 
 _TRAINING = ("steps", "batch", "window", "learning_rate", "seed")
 """Keys of the training in a card; the others are in the run."""

@@ -3,12 +3,13 @@
 import numpy as np
 
 from micronet_lm.artifact.bits import largest
-from micronet_lm.artifact.metadata import BITS, LARGEST_CACHE, refuse, short
+from micronet_lm.artifact.metadata import BITS, LARGEST_CACHE, refuse
 from micronet_lm.artifact.ngram_parts import check_table
 from micronet_lm.artifact.packed_model import CacheParameters, Floats, PackedModel, Weights
 from micronet_lm.artifact.scales import are_scales
 from micronet_lm.config import FULL, Place
 from micronet_lm.layout import norm_names, tensor_shapes
+from micronet_lm.strict_json import short
 
 
 def check_model(model: PackedModel) -> None:

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from micronet_lm.artifact.metadata import LONGEST_METADATA, refuse, short, strict_json
+from micronet_lm.artifact.metadata import LONGEST_METADATA, refuse, strict_json
 from micronet_lm.checksum import checksum
 from micronet_lm.errors import ArtifactError
 from micronet_lm.files import open_regular
+from micronet_lm.strict_json import short
 
 LENGTH = 8
 """Size of the field at the beginning that holds the header's length, in bytes."""

@@ -1,7 +1,6 @@
 """The JSON object in a packed file's header: written, and read strictly."""
 
 import json
-import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,6 +11,7 @@ from micronet_lm.config import FULL, LARGEST_SIZE, ModelConfig
 from micronet_lm.corpus.tokenizers import TOKENIZERS
 from micronet_lm.errors import ArtifactError
 from micronet_lm.layout import norm_names, tensor_shapes
+from micronet_lm.strict_json import parse_json, short
 
 FORMAT = 1
 """Version of the format of a model without a table of n-grams."""
@@ -24,8 +24,6 @@ LONGEST_METADATA = 4 << 20
 """Most bytes of the metadata with the card."""
 DEEPEST_CARD = 64
 """Most values within values of the card."""
-LONGEST_NUMBER = 400
-"""Most characters of a number."""
 LARGEST_POWER = 300
 """Numbers are below 10 to this power, so that no reader makes infinity of one."""
 LONGEST_NGRAM = 8
@@ -147,61 +145,11 @@ def from_json(text: str) -> Metadata:
 
 
 def strict_json(text: str, what: str) -> Any:
-    """Parse JSON; refuse duplicate keys, non-finite numbers and text that is not Unicode."""
-
-    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for name, value in items:
-            if name in found:
-                refuse(f"{what} names {short(name)} twice")
-            found[name] = value
-        return found
-
-    def constant(name: str) -> NoReturn:
-        refuse(f"{what} has the number {name}")
-
-    def checked(digits: str) -> str:
-        if len(digits) > LONGEST_NUMBER:
-            refuse(f"{what} has a number of {len(digits):,} characters, at most 400 are allowed")
-        if _power(digits) >= LARGEST_POWER:
-            refuse(f"{what} has the number {short(digits)}, which is not below 1e300")
-        return digits
-
-    def whole(digits: str) -> int | float:
-        # −0 is a number, but not one of the whole ones that sizes and offsets are.
-        return -0.0 if digits == "-0" else int(checked(digits))
-
+    """Parse JSON of a packed file; refuse what docs/format.md does not allow."""
     try:
-        found = json.loads(
-            text,
-            object_pairs_hook=pairs,
-            parse_constant=constant,
-            parse_int=whole,
-            parse_float=lambda digits: float(checked(digits)),
-        )
-        if "\\u" in text or not text.isascii():
-            json.dumps(found, ensure_ascii=False).encode("utf-8")
-    except UnicodeEncodeError:
-        refuse(f"{what} has text with half of a surrogate pair")
-    except (ValueError, RecursionError) as error:
-        refuse(f"{what} is not JSON: {error}")
-    return found
-
-
-def _power(digits: str) -> float:
-    """Return the power of ten of a number's first digit that is not 0, by its text.
-
-    How a number is rounded must not decide whether a file is accepted.
-    """
-    mantissa, _, exponent = digits.lower().lstrip("-").partition("e")
-    before, _, after = mantissa.partition(".")
-    if first := before.lstrip("0"):
-        power = len(first) - 1
-    elif first := after.lstrip("0"):
-        power = len(first) - len(after) - 1
-    else:
-        return -math.inf
-    return power + int(exponent or "0")
+        return parse_json(text, what, power=LARGEST_POWER)
+    except ValueError as error:
+        refuse(str(error))
 
 
 def _check_depth(card: Any) -> None:
@@ -309,12 +257,6 @@ def _check_keys(record: Mapping[str, Any], keys: tuple[str, ...], what: str) -> 
         refuse(f"{what} lack {short(missing[0])}")
     if more := sorted(set(record) - set(keys)):
         refuse(f"{what} have an unknown {short(more[0])}")
-
-
-def short(value: Any) -> str:
-    """Return a value as short text on one line, for a message."""
-    text = repr(value) if isinstance(value, str) else json.dumps(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def refuse(why: str) -> NoReturn:

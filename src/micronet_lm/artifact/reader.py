@@ -19,7 +19,6 @@ from micronet_lm.artifact.metadata import (
     Metadata,
     from_json,
     refuse,
-    short,
 )
 from micronet_lm.artifact.ngram_parts import read_table
 from micronet_lm.artifact.packed_model import CacheParameters, PackedModel, Weights
@@ -29,6 +28,7 @@ from micronet_lm.errors import ArtifactError
 from micronet_lm.layout import is_norm
 from micronet_lm.ngrams import NgramTable
 from micronet_lm.spelling import Spelling
+from micronet_lm.strict_json import short
 
 LARGEST_TEXT = 2**32 - 1
 """The vocabulary has fewer bytes than this."""

@@ -7,7 +7,7 @@ line, so that a killed analysis resumes; under `torchrun` the processes share th
 
 import hashlib
 import json
-import math
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -21,7 +21,15 @@ from numpy.typing import NDArray
 from micronet_lm.compression.allocation import Curve
 from micronet_lm.compression.magnitude import Ranking, prunable
 from micronet_lm.errors import RunError
-from micronet_lm.files import write_text
+from micronet_lm.files import (
+    LARGEST_RECORD,
+    open_own,
+    read_json,
+    read_json_lines,
+    read_small,
+    refusing_damage,
+    write_text,
+)
 from micronet_lm.layout import Phi
 from micronet_lm.model import LanguageModel
 from micronet_lm.model.fingerprint import fingerprint_of
@@ -125,7 +133,7 @@ def analyse(
     todo = [number for number, point in enumerate(wanted) if point not in known]
     todo = json.loads(processes.share_text(_text(todo)))
     advance(len(wanted) - len(todo))
-    if processes.leads and not file.is_file():
+    if processes.leads and not file.exists():
         write_text(file, _text(asdict(setup)) + "\n")
     work = SharedWork("points", len(todo), processes)
     ranked: tuple[str, Ranking | None] = ("", None)
@@ -201,7 +209,7 @@ def _untouched() -> Iterator[None]:
 def load_sensitivity(folder: Path, model: LanguageModel) -> Sensitivity:
     """Read a complete analysis of this model."""
     file = folder / TABLE
-    if not file.is_file():
+    if not file.exists():
         raise RunError(
             f"{folder} has no complete sensitivity analysis ({TABLE}): make one with "
             "micronet sensitivity RUN, or choose --allocation uniform"
@@ -217,8 +225,8 @@ def load_sensitivity(folder: Path, model: LanguageModel) -> Sensitivity:
 
 def read_sensitivity(file: Path) -> Sensitivity:
     """Read a complete analysis, of any model."""
-    try:
-        tree = json.loads(file.read_text(encoding="utf-8"))
+    with refusing_damage(file, RunError, "analyse again"):
+        tree = read_json(file)
         matrices: dict[str, dict[str, Any]] = tree["matrices"]
         return Sensitivity(
             setup=Setup(**tree["setup"]),
@@ -229,8 +237,6 @@ def read_sensitivity(file: Path) -> Sensitivity:
                 for name, entry in matrices.items()
             },
         )
-    except (ValueError, KeyError, TypeError) as error:
-        raise RunError(f"{file} is damaged ({error}): analyse again") from None
 
 
 def _setup(model: LanguageModel, ids: NDArray[np.unsignedinteger]) -> Setup:
@@ -243,27 +249,21 @@ def _setup(model: LanguageModel, ids: NDArray[np.unsignedinteger]) -> Setup:
 
 def _read_points(file: Path, setup: Setup) -> dict[Point, float]:
     """Read the points of an analysis with the same setup; ignore half a line at the end."""
-    if not file.is_file():
+    if not file.exists():
         return {}
-    try:
-        head, *lines = file.read_text(encoding="utf-8").split("\n")[:-1]
-        there = json.loads(head)
-        points = [json.loads(line) for line in lines]
+    with refusing_damage(file, RunError, "remove it to analyse again"):
+        there, *points = read_json_lines(file)
         known = {(str(p["matrix"]), float(p["sparsity"])): float(p["loss"]) for p in points}
-    except (ValueError, KeyError, TypeError) as error:
-        raise RunError(f"{file} is damaged ({error}): remove it to analyse again") from None
-    if there != asdict(setup):
         other = [key for key, value in asdict(setup).items() if there.get(key) != value]
+    if other:
         raise RunError(
             f"{file} belongs to an analysis with other {', '.join(other)}: remove it, or choose "
             "another --out"
         )
-    if not all(math.isfinite(loss) for loss in known.values()):
-        raise RunError(f"{file} has a non-finite loss: remove it to analyse again")
     # Rewrite it without the half line, so that the next point begins a new line.
-    whole = "".join(line + "\n" for line in (head, *lines))
-    if whole != file.read_text(encoding="utf-8"):
-        write_text(file, whole)
+    whole, _, half = _written(file).rpartition("\n")
+    if half:
+        write_text(file, whole + "\n")
     return known
 
 
@@ -277,7 +277,7 @@ def _keep_news(work: SharedWork, wanted: list[Point], known: dict[Point, float],
 
 def _put_in_order(file: Path, wanted: list[Point], known: dict[Point, float]) -> None:
     """Sort the points of a file, which several processes may have measured in any order."""
-    head, *lines = file.read_text(encoding="utf-8").splitlines()
+    head, *lines = _written(file).splitlines()
     order = {point: number for number, point in enumerate(wanted)}
     asked = {_line(point, known[point]): order[point] for point in wanted}
     ordered = sorted(lines, key=lambda line: asked.get(line, -1))
@@ -286,9 +286,13 @@ def _put_in_order(file: Path, wanted: list[Point], known: dict[Point, float]) ->
 
 
 def _append(file: Path, points: dict[Point, float]) -> None:
-    with file.open("a", encoding="utf-8") as out:
+    with open_own(file, os.O_WRONLY | os.O_APPEND) as out:
         for point, loss in points.items():
-            out.write(_line(point, loss) + "\n")
+            out.write(_line(point, loss).encode() + b"\n")
+
+
+def _written(file: Path) -> str:
+    return read_small(file, LARGEST_RECORD).decode("utf-8")
 
 
 def _line(point: Point, loss: float) -> str:

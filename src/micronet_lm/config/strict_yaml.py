@@ -12,13 +12,12 @@ from typing import Any
 import yaml
 
 from micronet_lm.errors import ConfigError
+from micronet_lm.strict_json import LONGEST_NUMBER
 
 LARGEST_TEXT = 1 << 20
 """Most characters of a recipe."""
 DEEPEST = 32
 """Most values within values."""
-LONGEST_NUMBER = 400
-"""Most characters of a number: no finite one needs more."""
 
 _NUMBER = re.compile(
     r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?$"

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from micronet_lm.files import read_json
 from micronet_lm.pipeline.runner import perform, prepare
 from micronet_lm.pipeline.stage import Stage, in_order
-from micronet_lm.pipeline.workspace import State, Workspace
+from micronet_lm.pipeline.workspace import State, Workspace, read_given
 
 
 def adopt_records(
@@ -39,8 +38,8 @@ def told_of_records(adopted: int | None, folder: Path) -> str:
 def _text_of(folder: Path, corpus: Stage) -> str | None:
     """Return the fingerprint of the text that a folder's records were made with, if known."""
     for file in folder.glob("corpus-*.json"):
-        record = read_json(file)
-        if record.get("fingerprint") == corpus.fingerprint:
-            found: str | None = record["result"].get("fingerprint")
+        record = read_given(file)
+        if record is not None and record.fingerprint == corpus.fingerprint:
+            found: str | None = record.result.get("fingerprint")
             return found
     return None

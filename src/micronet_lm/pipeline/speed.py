@@ -14,7 +14,7 @@ import torch
 
 from micronet_lm.config import Recipe
 from micronet_lm.errors import PipelineError
-from micronet_lm.files import write_text
+from micronet_lm.files import read_json, write_text
 from micronet_lm.machine import cache_folder, processor_identity
 
 DECIDING = ("batch", "window", "accumulate", "precision", "sampling")
@@ -69,7 +69,7 @@ def speed_of(recipe: Recipe) -> Speed:
     file = cache_folder() / f"speed-{key}.json"
     try:
         if time.time() - file.stat().st_mtime < DAY:
-            return Speed(**json.loads(file.read_text(encoding="utf-8")))
+            return Speed(**read_json(file))
     except (OSError, ValueError, TypeError):
         pass
     found = Speed(**_measure(tree))

@@ -10,12 +10,13 @@ import os
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from micronet_lm.errors import PipelineError, UsageError, install_extra
-from micronet_lm.files import make_folder, write_text
+from micronet_lm.errors import PipelineError, RunError, UsageError, install_extra
+from micronet_lm.files import make_folder, read_json, refusing_damage, write_text
 from micronet_lm.pipeline.cluster_queue import (
     GONE,
     REMEDIES,
@@ -304,7 +305,7 @@ class ClusterJobs(LocalJobs):
         steps = stage.settings.get("train", {}).get("steps")
         try:
             lines = read_metrics(self.workspace.folder(stage) / "metrics.jsonl")
-        except (OSError, ValueError):
+        except (OSError, RunError):
             return None
         return f"step {lines[-1]['step']:,} of {steps:,}" if lines and steps else None
 
@@ -322,15 +323,14 @@ def _time(file: Path) -> float:
 
 
 def _read_ledger(file: Path) -> dict[str, str]:
-    try:
-        kept: dict[str, str] = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except ValueError as error:
-        raise PipelineError(
-            f"{file} is damaged ({error}): see with squeue which jobs run, then remove it"
-        ) from None
-    return kept
+    """Read the number of each stage's job, by the stage's fingerprint."""
+    remedy = "see with squeue which jobs run, then remove it"
+    with suppress(FileNotFoundError), refusing_damage(file, PipelineError, remedy):
+        kept: dict[str, str] = read_json(file)
+        if not all(isinstance(job, str) for job in kept.values()):
+            raise ValueError("a job's number is not text")
+        return kept
+    return {}
 
 
 def _error(job: Any) -> str | None:

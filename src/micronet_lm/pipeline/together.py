@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from micronet_lm.errors import MicronetError
-from micronet_lm.files import write_text
+from micronet_lm.files import read_json, write_text
 from micronet_lm.pipeline.runner import perform, prepare
 from micronet_lm.pipeline.stage import Interrupted
 from micronet_lm.training.processes import LostProcessError, Processes, joined_processes
@@ -63,8 +63,8 @@ def outcome_file() -> Path:
 def read_outcome(file: Path) -> dict[str, Any] | None:
     """Return how the first process ended; None if it could not say so."""
     with suppress(OSError, ValueError):
-        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        return found
+        found = read_json(file)
+        return found if isinstance(found, dict) else None
     return None
 
 

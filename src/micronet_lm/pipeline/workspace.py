@@ -7,7 +7,7 @@ folder without a record is not the pipeline's and is never touched.
 import json
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 
 from micronet_lm.config import flat_keys
 from micronet_lm.errors import PipelineError
-from micronet_lm.files import locked, make_folder, read_json, write_text
+from micronet_lm.files import locked, make_folder, read_json, refusing_damage, write_text
 from micronet_lm.pipeline.outputs import check_outputs, have_vanished
 from micronet_lm.pipeline.stage import Product, Stage
 from micronet_lm.runs import is_run
@@ -59,15 +59,22 @@ class Record:
 
 def read_record(file: Path) -> Record | None:
     """Read the record of a stage; None if there is none."""
-    try:
-        return Record(**read_json(file))
-    except FileNotFoundError:
-        return None
-    except (ValueError, TypeError) as error:
-        folder = file.parent.parent / file.stem
-        raise PipelineError(
-            f"{file} is damaged ({error}): remove it together with {folder}"
-        ) from None
+    return _record(file, f"remove it together with {file.parent.parent / file.stem}")
+
+
+def read_given(file: Path) -> Record | None:
+    """Read the record of a stage that was completed elsewhere; None if there is none."""
+    return _record(file, "remove it to train again")
+
+
+def _record(file: Path, remedy: str) -> Record | None:
+    with suppress(FileNotFoundError), refusing_damage(file, PipelineError, remedy):
+        record = Record(**read_json(file))
+        for name in ("settings", "needs", "result", "outputs"):
+            if not isinstance(getattr(record, name), dict):
+                raise ValueError(f"its {name} are not a JSON object")
+        return record
+    return None
 
 
 class Workspace:
@@ -203,13 +210,10 @@ class Workspace:
         Its state is then `GONE`: its numbers are known, and it runs only if another stage needs it.
         """
         file = folder / self._file(stage).name
-        if self.record(stage) is not None or not file.is_file():
+        if self.record(stage) is not None:
             return False
-        try:
-            record = Record(**read_json(file))
-        except (ValueError, TypeError) as error:
-            raise PipelineError(f"{file} is damaged ({error}): remove it to train again") from None
-        if record.fingerprint != stage.fingerprint or not record.complete:
+        record = read_given(file)
+        if record is None or record.fingerprint != stage.fingerprint or not record.complete:
             return False
         for place in (self.root, self.root / RECORDS):
             make_folder(place)

@@ -1,6 +1,5 @@
 """Parts that reports of pipelines and of single runs have in common."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -41,7 +40,7 @@ def sensitivity_section(folder: Path) -> Section | None:
     """Draw the sensitivity of each matrix to pruning, if measured."""
     from micronet_lm.compression.sensitivity import TABLE, read_sensitivity
 
-    if not (folder / TABLE).is_file():
+    if not (folder / TABLE).exists():
         return None
     result = read_sensitivity(folder / TABLE)
     return Section(
@@ -102,11 +101,6 @@ def environment_section() -> Section:
 def commands_section(commands: Sequence[str]) -> Section:
     """Show the commands to repeat it."""
     return Section(title="Commands to repeat it", blocks=[Code(text="\n".join(commands))])
-
-
-def read_json(file: Path) -> Any:
-    """Read a JSON file that a stage has written."""
-    return json.loads(file.read_text(encoding="utf-8"))
 
 
 _COUNTED = ("storage", "multiplies", "adds", "other")

@@ -1,14 +1,15 @@
 """The folder of a pipeline as reports read it: its records, and what it was started with."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from micronet_lm.errors import RunError
+from micronet_lm.files import read_json, refusing_damage
 from micronet_lm.pipeline.stages import MODELS
-from micronet_lm.pipeline.workspace import RECORDS
-from micronet_lm.report.parts import read_json
+from micronet_lm.pipeline.workspace import RECORDS, read_record
 
 SETUP = "pipeline.json"
 """What a pipeline was started with, in its folder."""
@@ -38,15 +39,12 @@ class PipelineFolder:
     @classmethod
     def open(cls, root: Path) -> "PipelineFolder":
         """Read all records; refuse a folder without any."""
-        found = {
-            record["stage"]: record
-            for record in (read_json(file) for file in (root / RECORDS).glob("*.json"))
-        }
+        read = (read_record(file) for file in (root / RECORDS).glob("*.json"))
+        found = {record.stage: vars(record) for record in read if record is not None}
         records = {name: found[name] for name in STAGES if name in found}
         if not records:
             raise RunError(f"{root} has no stage yet; begin it with micronet run")
-        setup = read_json(root / SETUP) if (root / SETUP).is_file() else {}
-        return cls(root=root, records=records, setup=setup)
+        return cls(root=root, records=records, setup=_setup(root / SETUP))
 
     @property
     def finished(self) -> bool:
@@ -89,6 +87,17 @@ class PipelineFolder:
         """Return how long a stage took."""
         record = self.records[stage]
         return float(record["result"].get("seconds", record["seconds"]))
+
+
+def _setup(file: Path) -> dict[str, Any]:
+    """Read what a pipeline was started with; nothing if only its report would write it down."""
+    remedy = "remove it to have a report without the recipe's name"
+    with suppress(FileNotFoundError), refusing_damage(file, RunError, remedy):
+        setup: dict[str, Any] = read_json(file)
+        if not isinstance(setup["recipe"], str) or not isinstance(setup["overrides"], dict):
+            raise ValueError("it names no recipe or no overrides")
+        return setup
+    return {}
 
 
 def plain_path(word: str) -> str:

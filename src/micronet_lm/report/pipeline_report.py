@@ -16,6 +16,8 @@ from micronet_lm.artifact.packed_target import target_of
 from micronet_lm.compression.searched_run import confirmation_sentence
 from micronet_lm.corpus import Corpus
 from micronet_lm.corpus.splits import perplexity_disagreement, unknown_disagreement
+from micronet_lm.errors import RunError
+from micronet_lm.files import read_json, refusing_damage
 from micronet_lm.pipeline.stages import MODELS, TRAINED
 from micronet_lm.report.axes import STYLE
 from micronet_lm.report.document import Document, Numbers, Picture, Section, Table, Text
@@ -28,7 +30,6 @@ from micronet_lm.report.parts import (
     curves_section,
     environment_section,
     million,
-    read_json,
     sensitivity_section,
 )
 from micronet_lm.report.pipeline_folder import PipelineFolder, plain_path
@@ -59,7 +60,9 @@ def pipeline_document(root: Path) -> Document:
     folder = PipelineFolder.open(root)
     if not folder.finished:
         return progress_document(folder)
-    rows = read_json(root / "account" / "account.json")["stages"]
+    account = root / "account" / "account.json"
+    with refusing_damage(account, RunError, f"remove it and run micronet run --out {root} again"):
+        rows = read_json(account)["stages"]
     corpus = Corpus.open(root / "corpus")
     packed = root / "packed" / PACKED
     commands = folder.commands
@@ -233,18 +236,19 @@ def _table(rows: list[dict[str, Any]], folder: PipelineFolder) -> Section:
 
 def _search(folder: Path) -> Section | None:
     file = folder / SEARCH
-    if not file.is_file():
+    if not file.exists():
         return None
-    found = read_json(file)
-    before = f"{found['before']['perplexity']:,.2f}"
-    points = [("as trained, at the new size", found["start"])]
-    points.append(("kept", found.get("kept", found["found"])))
-    rows = [
-        [name, f"{p['theta']:.5f}", f"{p['lam']:.4f}", f"{p['perplexity']:,.2f}"]
-        if p
-        else [name, "no cache", "", before]
-        for name, p in points
-    ]
+    with refusing_damage(file, RunError, "search again with micronet search-cache"):
+        found = read_json(file)
+        before = f"{found['before']['perplexity']:,.2f}"
+        points = [("as trained, at the new size", found["start"])]
+        points.append(("kept", found.get("kept", found["found"])))
+        rows = [
+            [name, f"{p['theta']:.5f}", f"{p['lam']:.4f}", f"{p['perplexity']:,.2f}"]
+            if p
+            else [name, "no cache", "", before]
+            for name, p in points
+        ]
     return Section(
         title="Cache search",
         blocks=[

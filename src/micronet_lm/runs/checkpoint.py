@@ -18,6 +18,7 @@ from safetensors import SafetensorError, safe_open
 
 from micronet_lm.checksum import checksum
 from micronet_lm.errors import RunError
+from micronet_lm.strict_json import parse_json
 
 FORMAT = "micronet-checkpoint-2"
 """Marks the header of a checkpoint, which has checksums."""
@@ -90,7 +91,7 @@ class CheckpointReader:
         self._metadata: dict[str, Any] = file.metadata() or {}
         self._sums: dict[str, str] | None = None
         if self._metadata.get("format") == FORMAT:
-            self._sums = json.loads(self._metadata[CHECKSUMS])
+            self._sums = parse_json(self._metadata[CHECKSUMS], "its list of checksums")
         if self._sums is not None and self._sums.keys() - {""} != self.names:
             raise self._damaged("its tensors are not those that were written")
 
@@ -107,7 +108,7 @@ class CheckpointReader:
         text: str = self._metadata["progress"]
         if self._sums is not None and self._sums.get("") != checksum(text.encode()):
             raise self._damaged("its progress does not have its checksum")
-        return Progress(**json.loads(text))
+        return Progress(**parse_json(text, "its progress"))
 
     def tensor(self, name: str) -> Any:
         """Read a tensor by its full name; one with another checksum is refused."""

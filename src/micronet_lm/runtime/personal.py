@@ -26,6 +26,7 @@ from micronet_lm.runtime.personal_file import (
 )
 from micronet_lm.runtime.recollections import Recollections, halves
 from micronet_lm.runtime.typos import Beginnings
+from micronet_lm.strict_json import parse_json
 
 if TYPE_CHECKING:
     from micronet_lm.runtime.model import LM
@@ -328,9 +329,9 @@ def _keeps(word: str) -> bool:
 def _exported(text: str) -> dict[str, int]:
     """Read what `Personal.export` gave."""
     try:
-        report = json.loads(text)
+        report = parse_json(text, "it")
         words = report["words"] if report["micronet_words"] == 1 else None
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         words = None
     if not isinstance(words, dict) or not all(
         type(count) is int and 0 < count <= MOST_TIMES for count in words.values()

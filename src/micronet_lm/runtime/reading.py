@@ -10,6 +10,7 @@ from micronet_lm.corpus.tokenizers import Tokenizer
 from micronet_lm.corpus.vocabulary import EOS
 from micronet_lm.errors import InferenceError
 from micronet_lm.runtime.questions import checked_text
+from micronet_lm.strict_json import parse_json
 
 _LEADING = re.compile("(?:[^\\S\n\r]|\N{ZERO WIDTH NO-BREAK SPACE})*")
 """White space before a text, and the byte order mark that some programs put in front."""
@@ -36,8 +37,8 @@ class Place:
     def from_json(cls, text: str) -> "Place":
         """Read what `to_json` gave."""
         try:
-            place = cls(**json.loads(text))
-        except (TypeError, ValueError, RecursionError):
+            place = cls(**parse_json(text, "it"))
+        except (TypeError, ValueError):
             raise InferenceError("the saved state is damaged: save it again") from None
         if [*map(type, asdict(place).values())] != [str, str, bool, bool]:
             raise InferenceError("the saved state is damaged: save it again")

@@ -9,6 +9,7 @@ from typing import Any
 
 from micronet_lm.errors import MicronetError
 from micronet_lm.files import make_folder, open_regular, replacing
+from micronet_lm.strict_json import parse_json
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{22}\.session")
 _MAGIC = "micronet session 1"
@@ -58,11 +59,11 @@ class SessionFiles:
         with open_regular(self._path(name)) as file:
             head, newline, state = file.read().partition(b"\n")
         try:
-            fields: dict[str, Any] = json.loads(head)
+            fields: dict[str, Any] = parse_json(head, "it")
             if fields.pop("micronet") != _MAGIC or not newline:
                 raise ValueError
             return Saved(**fields), state
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             raise DamagedSessionError("the saved session is damaged: begin a new one") from None
 
     def delete(self, name: str) -> None:

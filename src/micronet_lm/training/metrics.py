@@ -3,26 +3,25 @@
 import io
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
 from micronet_lm.errors import RunError
-from micronet_lm.files import open_own, write_text
+from micronet_lm.files import open_own, read_json_lines, refusing_damage, write_text
 from micronet_lm.runs.files import METRICS, TENSORBOARD
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
     """Read all complete lines of a metrics file; a killed run may leave half a line."""
-    if not path.is_file():
-        return []
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")[:-1]
-        metrics: list[dict[str, Any]] = [json.loads(line) for line in lines]
-        if not all(isinstance(line, dict) and isinstance(line["step"], int) for line in metrics):
-            raise ValueError("a line has no step")
-    except (ValueError, KeyError) as error:
-        raise RunError(f"{path} is damaged ({error}): move it away to resume without it") from None
-    return metrics
+    remedy = "move it away to resume without it"
+    with suppress(FileNotFoundError), refusing_damage(path, RunError, remedy):
+        metrics: list[dict[str, Any]] = read_json_lines(path)
+        for number, line in enumerate(metrics, 1):
+            if not isinstance(line["kind"], str) or type(line["step"]) is not int:
+                raise ValueError(f"line {number} has another kind or step than a run writes")
+        return metrics
+    return []
 
 
 class Metrics:

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from micronet_lm.config import Recipe, changed_keys, dump_recipe
 from micronet_lm.corpus import Corpus
 from micronet_lm.corpus.store import open_known
 from micronet_lm.errors import RunError
-from micronet_lm.files import check_folder, locked, write_text
+from micronet_lm.files import check_folder, locked, read_json, refusing_damage, write_text
 from micronet_lm.model import LanguageModel
 from micronet_lm.runs import Progress, Which, check_run, run_input, run_recipe
 from micronet_lm.runs.files import BEST, CORPUS, COUNTERS, LAST, PRECISION, RECIPE, RESULT, STAGES
@@ -144,15 +144,10 @@ class Run:
 
     def products(self) -> Products | None:
         """Read the precision of its products; None before training has begun."""
-        if not self.precision_file.is_file():
-            return None
-        try:
-            return Products.from_json(json.loads(self.precision_file.read_text(encoding="utf-8")))
-        except (ValueError, AttributeError) as error:
-            raise RunError(
-                f"{self.precision_file} is damaged ({error}): remove it to choose the precision "
-                "again"
-            ) from None
+        file, remedy = self.precision_file, "remove it to choose the precision again"
+        with suppress(FileNotFoundError), refusing_damage(file, RunError, remedy):
+            return Products.from_json(read_json(file))
+        return None
 
     def begin(
         self,

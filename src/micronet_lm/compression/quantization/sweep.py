@@ -22,7 +22,7 @@ from micronet_lm.compression.sources import file_fingerprint, inputs_of
 from micronet_lm.config import Recipe
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import UsageError
-from micronet_lm.files import make_folder, write_text
+from micronet_lm.files import make_folder, read_json, write_text
 from micronet_lm.training import Run, evaluate, perplexity
 
 METHODS: Mapping[str, Mapping[str, Any]] = {
@@ -266,7 +266,7 @@ def _known(file: Path, mark: Mapping[str, Any], *, exactly: bool = True) -> Meas
     Its origin must equal `mark`, or include it if not `exactly`.
     """
     try:
-        tree = json.loads(file.read_text("utf-8"))
+        tree = read_json(file)
         own = tree["of"] if exactly else {key: tree["of"][key] for key in mark}
         return Measured(**tree["measured"]) if own == mark else None
     except (OSError, ValueError, KeyError, TypeError):

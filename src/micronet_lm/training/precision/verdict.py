@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import torch
 
-from micronet_lm.files import write_text
+from micronet_lm.files import read_json, write_text
 from micronet_lm.machine import busyness, cache_folder, processor_identity, processor_name
 
 MARGIN = 1.1
@@ -179,7 +179,7 @@ def _environment() -> dict[str, str]:
 
 
 def _read(file: Path) -> Verdict:
-    kept = json.loads(file.read_text(encoding="utf-8"))
+    kept = read_json(file)
     trials = tuple(Trial(**trial) for trial in kept["trials"])
     seconds = [taken for trial in trials for taken in (trial.float32, trial.bfloat16)]
     if not trials or not all(taken is None or 0 < taken < math.inf for taken in seconds):
