@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.support.damage import SPOILED, spoil
 from tests.support.models import analysed_model, analysed_text
 from tests.support.processes import ENVIRONMENT, TORCHRUN
 
 from micronet_lm.compression.magnitude import prunable
-from micronet_lm.compression.sensitivity import Sensitivity, Setup, analyse
+from micronet_lm.compression.sensitivity import Sensitivity, Setup, analyse, read_sensitivity
 from micronet_lm.errors import RunError
 from micronet_lm.training import evaluate
 from micronet_lm.training.processes import Processes
@@ -87,6 +88,20 @@ def test_another_model_or_text_is_refused(tmp_path: Path) -> None:
     file.write_text("nonsense\n")
     with pytest.raises(RunError, match="is damaged"):
         analyse(analysed_model(), analysed_text(), file, ALONE, grid=GRID)
+
+
+@pytest.mark.usefixtures("alarm")
+@pytest.mark.parametrize("how", SPOILED)
+def test_spoiled_points_and_tables_are_one_sentence(tmp_path: Path, how: str) -> None:
+    points, table = tmp_path / "points.jsonl", tmp_path / "table.json"
+    for file in (points, table):
+        spoil(file, how)
+    with pytest.raises(RunError, match=r"points\.jsonl is damaged .*remove it") as caught:
+        analyse(analysed_model(), analysed_text(), points, ALONE, grid=GRID)
+    assert SPOILED[how] in str(caught.value)
+    with pytest.raises(RunError, match=r"table\.json is damaged .*analyse again") as caught:
+        read_sensitivity(table)
+    assert SPOILED[how] in str(caught.value)
 
 
 SCRIPT = """

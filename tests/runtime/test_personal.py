@@ -144,6 +144,8 @@ def test_clear_export_and_merge(lm: LM, personal: Personal, tmp_path: Path) -> N
     for wrong in ("", "[]", '{"micronet_words": 2, "words": {}}', '{"words": {"a": 1}}'):
         with pytest.raises(PersonalError, match="not exported words"):
             personal.merge(wrong)
+    with pytest.raises(PersonalError, match="not exported words"):  # the second count was taken
+        personal.merge('{"micronet_words": 1, "words": {"a": 1, "a": 2}}')
 
 
 def test_another_model_is_refused_and_words_are_carried_over(

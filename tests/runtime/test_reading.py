@@ -116,6 +116,8 @@ def test_a_saved_state_keeps_half_a_word(lm: LM) -> None:
             lm.restore(damaged)
     with pytest.raises(InferenceError, match="damaged"):
         Place.from_json('{"pending": 3}')
+    with pytest.raises(InferenceError, match="damaged"):  # the second was taken
+        Place.from_json('{"pending": "a", "pending": "b"}')
 
 
 def test_suggestions_can_be_put_on_a_screen(lm: LM) -> None:

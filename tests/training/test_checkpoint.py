@@ -67,3 +67,13 @@ def test_damaged_foreign_and_missing_files_are_named(tmp_path: Path) -> None:
     )
     with pytest.raises(RunError, match="damaged"):
         read_checkpoint(path)
+
+
+@pytest.mark.parametrize("text", ['{"step": 1, "step": 2}', '{"best_loss": NaN}', "[" * 100_000])
+def test_progress_that_is_not_strict_json_is_refused(tmp_path: Path, text: str) -> None:
+    """The last of two steps was taken; brackets ended in a RecursionError."""
+    path = tmp_path / "x.safetensors"
+    about = {"format": "micronet-checkpoint-1", "progress": text}
+    save_file({"a": torch.ones(1)}, path, metadata=about)
+    with pytest.raises(RunError, match=r"x\.safetensors is damaged \(its progress"):
+        read_checkpoint(path)
