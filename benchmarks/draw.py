@@ -130,11 +130,14 @@ def draw_frontier(axes: Axes, measured: dict[str, Any]) -> None:
             name = point.get("name", "")
             axes.annotate(name, place, textcoords="offset points", xytext=(4, 5), fontsize=7)
     axes.set(xlabel="megabytes", ylabel="test perplexity", xscale="log", yscale="log")
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(ScalarFormatter())
-        axis.set_minor_formatter(ScalarFormatter())
-    axes.tick_params(which="minor", labelsize=6)
-    axes.legend()
+    axes.set_xlim(right=400)  # room for the names of the largest
+    for axis, ticks in (
+        (axes.xaxis, (0.5, 1, 2, 5, 10, 20, 50, 100, 200)),
+        (axes.yaxis, (50, 60, 70, 80, 100, 150, 200, 300)),
+    ):
+        axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
+        axis.set_ticks([], minor=True)
+    axes.legend(loc="center right")
 
 
 if __name__ == "__main__":

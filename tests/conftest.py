@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from micronet_lm.corpus import Corpus
@@ -26,6 +27,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 if "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="micronet-tests-")
     atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
+
+# How long an example takes says how busy the machine is, nothing about the code.
+settings.register_profile("any machine")
+settings.load_profile("any machine")
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 TESTS = Path(__file__).parent

@@ -4,7 +4,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from micronet_lm.accounting import (
@@ -172,7 +172,6 @@ def test_sparse_rows_take_one_add_less_than_they_have_non_zeros() -> None:
     assert sparse["inner"].multiplies == 768 * 256 // 4
 
 
-@settings(deadline=None)
 @given(size=st.integers(1, 10**6), data=st.data(), bits=st.integers(2, 32))
 def test_a_tensor_takes_the_shorter_form(size: int, data: st.DataObject, bits: int) -> None:
     nonzeros = data.draw(st.integers(0, size))
@@ -180,7 +179,6 @@ def test_a_tensor_takes_the_shorter_form(size: int, data: st.DataObject, bits: i
     assert shorter(size, nonzeros, bits) * 32 == (sparse if sparse < dense else dense)
 
 
-@settings(deadline=None)
 @given(
     terms=st.integers(0, 300),
     weight=st.integers(2, 16),

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from micronet_lm.accounting import (
@@ -64,7 +64,6 @@ def never_more(small: Account, large: Account) -> None:
 
 
 @given(targets(), RULES, DENSITIES, DENSITIES, st.sampled_from([4, 9, 32]))
-@settings(deadline=None)
 def test_more_sparsity_never_costs_more(
     target: Target, rules: Rules, one: Fraction, two: Fraction, bits: int
 ) -> None:
@@ -83,7 +82,6 @@ def test_more_sparsity_never_costs_more(
     st.sampled_from(["code", "text", "none"]),
     st.booleans(),
 )
-@settings(deadline=None)
 def test_fewer_bits_never_cost_more(
     target: Target, rules: Rules, one: int, two: int, activations: str, embeddings: bool
 ) -> None:
@@ -95,7 +93,6 @@ def test_fewer_bits_never_cost_more(
 
 
 @given(targets(), RULES, st.integers(2, 16))
-@settings(deadline=None)
 def test_quantization_never_costs_operations(target: Target, rules: Rules, bits: int) -> None:
     """Storage of a tiny model may grow by scales and ranges; operations never do."""
     narrow = count(carry_out(Plan(bits=bits), target), rules)
@@ -103,7 +100,6 @@ def test_quantization_never_costs_operations(target: Target, rules: Rules, bits:
 
 
 @given(targets(), RULES, st.integers(0, 5000), st.integers(0, 5000))
-@settings(deadline=None)
 def test_a_smaller_cache_never_costs_more(target: Target, rules: Rules, one: int, two: int) -> None:
     low, high = sorted((one, two))
     small, large = (Target(**{**vars(target), "cache": size}) for size in (low, high))
@@ -111,7 +107,6 @@ def test_a_smaller_cache_never_costs_more(target: Target, rules: Rules, one: int
 
 
 @given(targets(), DENSITIES, st.integers(2, 32), st.booleans())
-@settings(deadline=None)
 def test_differences_always_add_up(
     target: Target, density: Fraction, bits: int, tree: bool
 ) -> None:
@@ -127,7 +122,6 @@ def test_differences_always_add_up(
 
 
 @given(recipes(), RULES, DENSITIES, st.sampled_from([9, 32]))
-@settings(deadline=None)
 def test_a_full_embedding_is_one_bin(
     recipe: Recipe, rules: Rules, density: Fraction, bits: int
 ) -> None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from micronet_lm.artifact.bits import (
@@ -27,7 +27,6 @@ def test_literal_bytes() -> None:
     assert pack_mask(np.array([1, 0, 0, 1, 0, 0, 0, 0, 1], bool)).tobytes() == bytes([9, 1])
 
 
-@settings(deadline=None)
 @given(st.integers(2, 16), st.data())
 def test_there_and_back(bits: int, data: st.DataObject) -> None:
     limit = largest(bits)
@@ -43,7 +42,6 @@ def test_there_and_back(bits: int, data: st.DataObject) -> None:
     assert not len(packed) or not loose_bits(packed, len(integers) * bits)
 
 
-@settings(deadline=None)
 @given(st.lists(st.booleans(), max_size=40))
 def test_masks_there_and_back(mask: list[bool]) -> None:
     packed = pack_mask(np.array(mask, bool))

@@ -39,7 +39,7 @@ def test_every_weight_matrix_is_prunable_and_nothing_else() -> None:
     assert all("bias" in n or "norm" in n or "positions" in n or "cache" in n for n in rest)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     rows=st.integers(0, 12), sparsity=st.floats(0, 1), zeros=st.integers(0, 30), seed=st.integers(0)
 )
@@ -171,7 +171,7 @@ def test_the_slope_in_closed_form() -> None:
     assert result.sparsity == pytest.approx(0.2, abs=1e-9)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.data())
 def test_the_slope_costs_no_more_than_any_other_way(data: st.DataObject) -> None:
     """If losses add up: against the paper's way and the uniform one, on convex curves."""

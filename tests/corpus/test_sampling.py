@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from micronet_lm.corpus.sampling import Sampler
@@ -18,7 +18,6 @@ def sampler(**settings: object) -> Sampler:
     return Sampler(IDS, **{**defaults, **settings})  # type: ignore[arg-type]
 
 
-@settings(deadline=None)
 @given(step=st.integers(0, 10_000), seed=st.integers(0, 100))
 def test_targets_are_the_inputs_moved_on_by_one(step: int, seed: int) -> None:
     for sampling in ("random", "stream"):

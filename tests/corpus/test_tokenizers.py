@@ -4,7 +4,7 @@ import tracemalloc
 from typing import get_args
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from micronet_lm.config import CorpusConfig
@@ -30,7 +30,6 @@ def with_simple_space(text: str) -> str:
     return re.sub(r"[^\S\n]+", " ", text)
 
 
-@settings(deadline=None)
 @given(anything)
 @example("( a")
 @example(" \n \n( \n")
@@ -42,7 +41,6 @@ def test_word_gives_the_text_back(text: str) -> None:
     assert word.tokens(text) == word.tokens(plain)
 
 
-@settings(deadline=None)
 @given(anything)
 def test_word_tokens_are_never_empty_and_hold_no_white_space(text: str) -> None:
     tokens = word.tokens(text)
@@ -51,7 +49,6 @@ def test_word_tokens_are_never_empty_and_hold_no_white_space(text: str) -> None:
     assert "<unk>" not in tokens
 
 
-@settings(deadline=None)
 @given(anything, anything)
 def test_word_lines_are_independent(first: str, second: str) -> None:
     # Blocks of lines are tokenized apart: where they are cut must not matter.
@@ -125,7 +122,6 @@ def test_wikitext_joins_with_spaces_and_newlines() -> None:
     assert wikitext.join(["a", "b", "<eos>", "<eos>", "x<eos>y", "<eos>"]) == "a b\n\nx<eos>y\n"
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(st.text("ab.<", min_size=1)), min_size=1))
 def test_wikitext_gives_the_text_back(lines: list[list[str]]) -> None:
     text = "\n".join(map(" ".join, lines))
@@ -145,7 +141,6 @@ def test_a_new_corpus_takes_the_newest_version() -> None:
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
-@settings(deadline=None)
 @given(text=anything, more=anything)
 def test_what_every_tokenizer_promises(name: str, text: str, more: str) -> None:
     chosen = tokenizer(name)

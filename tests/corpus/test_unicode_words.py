@@ -5,7 +5,7 @@ import unicodedata
 
 import pytest
 import regex
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from micronet_lm.corpus import scripts, tokenizer
@@ -26,7 +26,6 @@ def plain(text: str) -> str:
     return "\n".join(line.strip(" ") for line in spaced.split("\n"))
 
 
-@settings(deadline=None)
 @given(anything)
 @example("( a")
 @example(" \n \n( \n")
@@ -38,7 +37,6 @@ def test_the_text_comes_back(text: str) -> None:
     assert word.tokens(text) == word.tokens(plain(text))
 
 
-@settings(deadline=None)
 @given(anything)
 def test_tokens_are_never_empty_and_hold_no_white_space(text: str) -> None:
     tokens = word.tokens(text)
@@ -47,7 +45,6 @@ def test_tokens_are_never_empty_and_hold_no_white_space(text: str) -> None:
     assert "￭" not in tokens  # no lone mark: nobody typed such a token
 
 
-@settings(deadline=None)
 @given(anything, anything)
 def test_lines_are_independent(first: str, second: str) -> None:
     together = word.tokens(f"{first}\n{second}")
@@ -125,7 +122,6 @@ def test_marks_are_unicode_s() -> None:
             assert not marks.match(sign), hex(number)
 
 
-@settings(deadline=None)
 @given(anything, anything)
 @example("中", "\u0301")
 @example("a\r", "\nb")

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from micronet_lm.corpus import Vocabulary
@@ -37,7 +37,6 @@ def test_max_vocabulary_counts_every_entry() -> None:
     assert set(both.words) == {"the", "cat", "bat", "sat", "<unk>", "<eos>"}
 
 
-@settings(deadline=None)
 @given(st.dictionaries(words, st.integers(1, 50)), st.integers(1, 5), st.integers(3, 20))
 def test_nothing_gets_lost(counts: dict[str, int], min_count: int, most: int) -> None:
     vocabulary = Vocabulary.from_counts(counts, min_count=min_count, max_vocabulary=most)
@@ -94,7 +93,6 @@ def test_limits_that_make_no_sense() -> None:
         Vocabulary.from_counts(COUNTS, min_count=0)
 
 
-@settings(deadline=None)
 @given(st.dictionaries(words, st.integers(1, 9)))
 def test_saved_and_loaded_is_the_same(
     tmp_path_factory: pytest.TempPathFactory, counts: dict[str, int]

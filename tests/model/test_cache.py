@@ -27,7 +27,7 @@ def of_words(distribution: Tensor, words: Tensor) -> Tensor:
     return distribution.gather(-1, words.unsqueeze(-1)).squeeze(-1)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     length=st.integers(1, 40),
     size=st.integers(1, 50),

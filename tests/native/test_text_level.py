@@ -60,7 +60,7 @@ def encodable(text: str) -> str:
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(text=texts, after=st.sampled_from("\nx(.。 ￭1'"))
 def test_tokens_are_pythons(native: Any, name: str, text: str, after: str) -> None:
     text = encodable(text)
@@ -69,7 +69,7 @@ def test_tokens_are_pythons(native: Any, name: str, text: str, after: str) -> No
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     text=texts,
     others=st.lists(st.sampled_from(["￭", "￭￭", "￭￭￭", "￭x", "￭￭x", "<eos>", "(", ")", "中"])),
@@ -81,7 +81,7 @@ def test_joined_texts_are_pythons(native: Any, name: str, text: str, others: lis
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(text=texts)
 def test_what_is_settled_is_pythons(native: Any, name: str, text: str) -> None:
     text = encodable(text)
@@ -109,7 +109,7 @@ def test_every_character_is_split_as_in_python(native: Any) -> None:
                 assert native.tokens(name, text, 10) == tokenizer(name).tokens(text), hex(begin)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(pieces=st.lists(texts, max_size=4), k=st.integers(1, 6))
 def test_suggestions_are_pythons(lm: mn.LM, pieces: list[str], k: int) -> None:
     state, text = lm.start(), lm.engine._engine.text()  # type: ignore[attr-defined]
@@ -123,7 +123,7 @@ def test_suggestions_are_pythons(lm: mn.LM, pieces: list[str], k: int) -> None:
     assert text.save() == state.save()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(pieces=st.lists(texts, max_size=4), k=st.integers(1, 6))
 def test_words_of_sessions_are_pythons(lm: mn.LM, own: mn.LM, pieces: list[str], k: int) -> None:
     python, native = lm.start(), own.start()
@@ -192,7 +192,7 @@ def mistyped(draw: st.DrawFn) -> str:
     return "".join(letters)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     before=st.lists(st.sampled_from([*WORDS, ".", "!", "\n", "the", "。"]), max_size=6),
     space=st.sampled_from([" ", "", "\t", "\n"]),
@@ -228,7 +228,7 @@ def test_learned_words_are_written_as_in_python(tmp_path: Path) -> None:
     assert [text.write(0.8, 0, 1.0) for _ in range(60)] == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     start=st.sampled_from(["Return a new", "the ", "", "Raise", "f(", "a\n"]),
     prefix=st.one_of(
@@ -266,7 +266,7 @@ def test_the_same_seed_writes_the_same_words(lm: mn.LM, seed: int, temperature: 
     assert [text.write(temperature, 50, 0.95) for _ in range(40)] == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(text=texts)
 @pytest.mark.filterwarnings("ignore::micronet_lm.UnknownWordsWarning")
 def test_scores_are_pythons(lm: mn.LM, text: str) -> None:

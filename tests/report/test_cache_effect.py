@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.recipes import tiny_recipe
 
@@ -17,7 +17,6 @@ from micronet_lm.report.cache_effect import By, bin_edges, cache_effect, token_g
 from micronet_lm.training import Run, evaluate, train
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=60))
 def test_gaps_are_distances_to_the_previous_occurrence(words: list[int]) -> None:
     expected = []
@@ -27,7 +26,6 @@ def test_gaps_are_distances_to_the_previous_occurrence(words: list[int]) -> None
     assert token_gaps(np.array(words)).tolist() == expected
 
 
-@settings(deadline=None)
 @given(st.integers(1, 10**6))
 def test_bins_cover_everything_once(largest: int) -> None:
     edges = bin_edges(largest)

@@ -25,7 +25,7 @@ def lm(tmp_path_factory: pytest.TempPathFactory) -> LM:
 PIECES = st.sampled_from(["the", " ", "a1", "b", ",", "\n", "\r", "é", "  ", "th"])
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(edits=st.lists(st.tuples(st.integers(0, 12), PIECES), min_size=1, max_size=12))
 def test_edits_give_what_the_whole_text_gives(lm: LM, edits: list[tuple[int, str]]) -> None:
     edited, text = EditedText(lm), ""

@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import micronet_lm as mn
@@ -36,7 +36,6 @@ def test_the_tokens_do_not_depend_on_the_pieces(name: str) -> None:
         assert read(name, [TEXT[:cut], TEXT[cut:]]) == whole
 
 
-@settings(deadline=None)
 @example("wikitext", ["\t", "\ufeff"])
 @example("word-2", [" ", "中"])
 @given(
