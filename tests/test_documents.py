@@ -131,7 +131,7 @@ def test_what_a_change_touches_is_there() -> None:
 
 def test_every_room_is_in_the_drawing() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    drawn = set(re.findall(r"[a-z]+", page.split("```\n┌")[1].split("```")[0]))
+    drawn = set(re.findall(r"[a-z_]+", page.split("```\n┌")[1].split("```")[0]))
     package = ROOT / "src" / "micronet_lm"
     rooms = {path.parent.name for path in package.glob("*/__init__.py")}
     rooms |= {path.stem for path in package.glob("[a-z]*.py")}
