@@ -129,23 +129,24 @@ Config read_config(const std::string& metadata) {
   Json json({reinterpret_cast<const uint8_t*>(metadata.data()), metadata.size()}, "metadata");
   Config config;
   int64_t format = 0;
-  bool has_ngrams = false;
+  bool has_ngrams = false, has_coded = false, has_fade = false;
   read_object(
-      json, {"format", "model", "cache", "tokenizer", "activation_bits", "tensors", "card", "ngrams"},
+      json, {"format", "model", "cache", "tokenizer", "activation_bits", "tensors", "card", "ngrams", "coded"},
       [&](const std::string& key) {
         if (key == "format") {
           format = json.integer();
-          if (format < 1 || format > 3)
-            fail(MN_ERROR_FORMAT, "the file's format must be 1, 2 or 3, got %lld; use a newer program",
+          if (format < 1 || format > 4)
+            fail(MN_ERROR_FORMAT, "the file's format must be 1, 2, 3 or 4, got %lld; use a newer program",
                  static_cast<long long>(format));
         } else if (key == "model") {
           read_model(json, config);
         } else if (key == "cache") {
           if (!json.null())
-            read_object(json, {"size", "ramp"}, [&](const std::string& part) {
+            read_object(json, {"size", "ramp", "fade"}, [&](const std::string& part) {
               if (part == "size") config.cache = read_size(json, 1, kLargestCache);
-              else config.ramp = read_size(json, 0, kLargestCache);
-            });
+              else if (part == "ramp") config.ramp = read_size(json, 0, kLargestCache);
+              else config.fade = read_size(json, 1, kLargestCache), has_fade = true;
+            }, 1);
           if (config.ramp > config.cache) json.damaged("a ramp that is longer than the cache");
         } else if (key == "tokenizer") {
           config.tokenizer = json.string();
@@ -163,15 +164,20 @@ Config read_config(const std::string& metadata) {
         } else if (key == "ngrams") {
           has_ngrams = true;
           if (!json.null()) read_ngrams(json, config);
+        } else if (key == "coded") {
+          has_coded = true;
+          config.coded = json.boolean();
         } else {
           if (!json.is_object()) json.damaged("a card that is not an object");
           json.skip();
         }
       },
-      1);
+      2);
+  if ((format == 4) != has_fade || (format == 4) != has_coded)
+    json.damaged("a fading cache or the key coded in a file of format 1 to 3, or none in one of format 4");
   if ((format >= 2) != has_ngrams || (format == 2 && !config.ngram_bits))
-    json.damaged("ngrams in a file of format 1, or none in one of format 2 or 3");
-  config.coded = format == 3;
+    json.damaged("ngrams in a file of format 1, or none in one of format 2 to 4");
+  if (format == 3) config.coded = true;
   for (auto& tensor : config.tensors) tensor.second.may_be_coded = config.coded;
   json.end();
   return config;

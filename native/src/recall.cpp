@@ -19,6 +19,15 @@ Batch query_of(const Model& model, const Batch& hidden, States& room) {
   return room.batch(hidden.tokens);
 }
 
+// Lower the similarities of `count` consecutive states, the first of them `age` tokens old, so that a vote shrinks to
+// 1/e in `fade` tokens.
+void fade_with_age(const Model& model, float* similarities, int64_t count, int64_t age) {
+  if (!model.config.fade) return;
+  const double rate = 1.0 / double(model.config.fade);
+  const auto oldest = int32_t(age), n = int32_t(count);
+  for (int32_t i = 0; i < n; ++i) similarities[i] -= float(double(oldest - i) * rate);
+}
+
 }  // namespace
 
 float Votes::share(const Memory& memory, int32_t word) const {
@@ -41,7 +50,7 @@ void Votes::count(const Model& model, const Memory& memory, int64_t t, const Bat
   States room;
   const Batch query = query_of(model, hidden, room);
   count_cache(model, memory, t, query, kRecollects && recalled ? 1.0 - recalled->share() : 1.0, scratch);
-  if (kRecollects && recalled) count_recalled(model, memory, query, scratch);
+  if (kRecollects && recalled) count_recalled(model, query, scratch);
 }
 
 void Votes::count_cache(const Model& model, const Memory& memory, int64_t t, const Batch& query, double others,
@@ -58,6 +67,7 @@ void Votes::count_cache(const Model& model, const Memory& memory, int64_t t, con
     product.rows((memory.row_of(block) + from - block) / kLanes, (padded(to) - from) / kLanes, nullptr,
                  similarities + from - begin, Memory::kBlock);
     const int64_t own = std::max(from, first);
+    fade_with_age(model, similarities + own - begin, to - own, t - own);
     most = std::max(most, model.kernels.largest(similarities + own - begin, to - own));
   }
   float* exponentials = similarities + first - begin;
@@ -70,7 +80,6 @@ void Votes::count_cache(const Model& model, const Memory& memory, int64_t t, con
 
   const WordIndex& index = memory.index();
   by_slot_.assign(size_t(index.slots()), 0);
-  entry_of_slot_.resize(by_slot_.size());
   for (int64_t block = begin; block < t; block += Memory::kBlock) {
     const int64_t row = memory.row_of(block) - block, to = std::min(block + Memory::kBlock, t);
     for (int64_t j = std::max(block, first); j < to; ++j)
@@ -78,7 +87,6 @@ void Votes::count_cache(const Model& model, const Memory& memory, int64_t t, con
   }
   for (size_t slot = 0; slot < by_slot_.size(); ++slot) {
     if (by_slot_[slot] == 0) continue;
-    entry_of_slot_[slot] = int32_t(words_.size());
     words_.push_back(index.word(int64_t(slot)));
     shares_.push_back(by_slot_[slot]);
   }
@@ -98,7 +106,7 @@ std::vector<Voter> Votes::voters(const Memory& memory, int64_t t) const {
   return found;
 }
 
-void Votes::count_recalled(const Model& model, const Memory& memory, const Batch& query, Scratch& scratch) {
+void Votes::count_recalled(const Model& model, const Batch& query, Scratch& scratch) {
   const Recollections& own = recalled_->recollections();
   const WordIndex& index = recalled_->index();
   by_recalled_slot_.assign(size_t(index.slots()), 0);
@@ -125,15 +133,16 @@ void Votes::count_recalled(const Model& model, const Memory& memory, const Batch
       by_recalled_slot_[size_t(index.slot_of_row(n + int64_t(i)))] += float(per_count * double(own.words()[i].count));
   }
   share_ += recalled_->share();
+  merged_.assign(by_recalled_slot_.size(), 0);
+  for (size_t i = 0; i < words_.size(); ++i) {  // words that both have votes for: the cache often has fewer words
+    const int32_t slot = index.slot_of_word(words_[i]);
+    if (slot < 0) continue;
+    shares_[i] += by_recalled_slot_[size_t(slot)];
+    merged_[size_t(slot)] = 1;
+  }
   for (size_t slot = 0; slot < by_recalled_slot_.size(); ++slot) {
-    if (by_recalled_slot_[slot] == 0) continue;
-    const int32_t word = index.word(int64_t(slot));
-    const int32_t cached = by_slot_.empty() ? -1 : memory.index().slot_of_word(word);
-    if (cached >= 0 && by_slot_[size_t(cached)] != 0) {  // a word that both have votes for
-      shares_[size_t(entry_of_slot_[size_t(cached)])] += by_recalled_slot_[slot];
-      continue;
-    }
-    words_.push_back(word);
+    if (by_recalled_slot_[slot] == 0 || merged_[slot]) continue;
+    words_.push_back(index.word(int64_t(slot)));
     shares_.push_back(by_recalled_slot_[slot]);
   }
 }
@@ -157,6 +166,7 @@ void mix_recalled(const Model& model, const Memory& memory, int64_t first, const
       const int64_t begin = std::max(from, memory.first_for(first + t)), n = std::min(to, first + t) - begin;
       if (n <= 0) continue;
       float* x = room + t * Memory::kBlock + begin - from;
+      fade_with_age(model, x, n, first + t - begin);
       Recalled& r = recalled[size_t(t)];
       const float most = k.largest(x, n);
       if (most > r.most) {

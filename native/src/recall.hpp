@@ -45,13 +45,13 @@ class Votes {
  private:
   void count_cache(const Model& model, const Memory& memory, int64_t t, const Batch& query, double others,
                    Scratch& scratch);
-  void count_recalled(const Model& model, const Memory& memory, const Batch& query, Scratch& scratch);
+  void count_recalled(const Model& model, const Batch& query, Scratch& scratch);
 
   const Recalled* recalled_ = nullptr;
   double share_ = 0;
   std::vector<float> by_slot_;           // votes by the slots of the memory's index
-  std::vector<int32_t> entry_of_slot_;   // where the word of each of these slots is in words_
   std::vector<float> by_recalled_slot_;  // votes by the slots of the recollections' index
+  std::vector<uint8_t> merged_;          // which of these slots have a word that the cache also has votes for
   std::vector<int32_t> words_;
   std::vector<float> shares_;
   Buffer<float> similarities_;           // of the cache's states; `voters` reads them after the count

@@ -33,16 +33,19 @@ def of_words(distribution: Tensor, words: Tensor) -> Tensor:
     size=st.integers(1, 50),
     cut=st.integers(0, 39),
     ramp=st.integers(0, 50),
+    fade=st.sampled_from([0, 1, 7, 1000]),
     seed=st.integers(0, 9),
 )
-def test_mixture_is_the_definition(length: int, size: int, cut: int, ramp: int, seed: int) -> None:
-    """For any length, size up to longer than the text and ramp, cut in two anywhere."""
+def test_mixture_is_the_definition(
+    length: int, size: int, cut: int, ramp: int, fade: int, seed: int
+) -> None:
+    """For any length, size up to longer than the text, ramp and fade, cut in two anywhere."""
     hidden, words, softmax = text(length, seed, batch=2)
     cut, ramp = min(cut, length - 1), min(ramp, size)
-    ours = cache(size, ramp=ramp)
+    ours = cache(size, ramp=ramp, fade=fade)
     expected = softmax.exp()
     for row in range(2):
-        chances = direct(0.4, 0.3, size, hidden[row], words[row])
+        chances = direct(0.4, 0.3, size, hidden[row], words[row], fade)
         for n in range(1, length):
             share = 0.3 * min(1, min(n, size) / ramp) if ramp else 0.3
             expected[row, n] = (1 - share) * expected[row, n] + share * chances[n]

@@ -25,6 +25,10 @@ MODELS = {
     "plain": Choice(seed=1),
     "cache": Choice(seed=2, cache=300),
     "cache-with-a-ramp": Choice(seed=3, cache=300, lam=0.4, ramp=120),
+    "cache-that-fades": Choice(seed=24, cache=900, lam=0.4, ramp=120, fade=250),
+    "8-bits-in-a-cache-that-fades": Choice(
+        seed=25, bits=8, cache=900, fade=250, places=CODE_PLACES, scale_per_row=True
+    ),
     "pruned": Choice(seed=4, cache=300, sparsity=0.5),
     **{
         f"{bits}-bits": Choice(

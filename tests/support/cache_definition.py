@@ -11,12 +11,16 @@ from micronet_lm.model import Cache
 VOCABULARY = 13
 
 
-def direct(theta: float, lam: float, size: int, states: Tensor, words: Tensor) -> Tensor:
+def direct(
+    theta: float, lam: float, size: int, states: Tensor, words: Tensor, fade: int = 0
+) -> Tensor:
     """P_cache of all words for every token of one text, straight from the definition: (T, V)."""
     chances = torch.zeros(len(states), VOCABULARY, dtype=states.dtype)
     for n in range(len(states)):
         entries = range(max(0, n - size), n)
         weights = [math.exp(theta * float(states[i] @ states[n])) for i in entries]
+        if fade:
+            weights = [w * math.exp(-(n - i) / fade) for i, w in zip(entries, weights, strict=True)]
         for i, weight in zip(entries, weights, strict=True):
             chances[n, words[i]] += weight / sum(weights)
     return chances
@@ -31,5 +35,8 @@ def text(length: int, seed: int = 0, batch: int = 1) -> tuple[Tensor, Tensor, Te
     return hidden, words, softmax
 
 
-def cache(size: int, theta: float = 0.4, lam: float = 0.3, ramp: int = 0) -> Cache:
-    return Cache(CacheConfig(size=size, theta=theta, lam=lam, ramp=ramp)).double()
+def cache(
+    size: int, theta: float = 0.4, lam: float = 0.3, ramp: int = 0, fade: int = 0
+) -> Cache:
+    config = CacheConfig(size=size, theta=theta, lam=lam, ramp=ramp, fade=fade)
+    return Cache(config).double()

@@ -213,6 +213,8 @@ def _cache(pieces: Pieces) -> Iterator[Row]:
         yield pieces.scaling(label("θ · hidden state"), width)
     rows = [Rows(count=size, nonzeros=width)]
     yield pieces.product(label("similarities"), rows, width, (bits, bits))
+    if target.fades:
+        yield pieces.additions(label("fading"), size)
     yield pieces.others(label("softmax"), formulas.softmax(size) + int(mixing))  # λ
     if mixing:
         yield pieces.additions(label("votes"), size)

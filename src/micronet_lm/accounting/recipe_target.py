@@ -42,6 +42,7 @@ def describe(
         shape=shape,
         matrices={slot.name: evenly(slot, slot.outputs * slot.inputs) for slot in slots(shape)},
         cache=recipe.cache.size if recipe.cache else 0,
+        fades=recipe.cache is not None and recipe.cache.fade > 0,
         shares=shares,
         shares_from=shares_from,
     )

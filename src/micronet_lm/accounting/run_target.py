@@ -45,6 +45,7 @@ def examine(
         shape=recipe.model,
         matrices=matrices,
         cache=recipe.cache.size if recipe.cache else 0,
+        fades=recipe.cache is not None and recipe.cache.fade > 0,
         shares=shares,
         shares_from=shares_from,
         bits=usual_bits(recipe.model, matrices, place_bits),

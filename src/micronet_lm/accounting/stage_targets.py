@@ -38,7 +38,10 @@ def stage_targets(
     if recipe.prune is not None:
         target = found["prune"] = _pruned(target, recipe.prune)
     if recipe.search is not None:
-        target = found["search-cache"] = replace(target, cache=recipe.search.cache_size)
+        fade = recipe.search.fade
+        fades = target.fades if fade is None else fade > 0
+        target = replace(target, cache=recipe.search.cache_size, fades=fades)
+        found["search-cache"] = target
     if recipe.quantize is not None:
         target = found["quantize"] = quantized(target, recipe.quantize)
         if recipe.search is not None and recipe.search.again:

@@ -87,6 +87,8 @@ class Target:
     """Matrices by name; see `layout`."""
     cache: int = 0
     """Size of the cache; 0 for no cache."""
+    fades: bool = False
+    """Whether the votes of the cache shrink with age."""
     ngrams: CountedTable | None = None
     """The table of n-grams, if any."""
     shares: tuple[int, ...] = (1,)

@@ -78,6 +78,8 @@ def check_cache(cache: CacheParameters) -> None:
         refuse(f"its cache.size must be from 1 to {LARGEST_CACHE}, got {cache.size}")
     if not 0 <= cache.ramp <= cache.size:
         refuse(f"its cache.ramp must be from 0 to cache.size {cache.size}, got {cache.ramp}")
+    if not 0 <= cache.fade <= LARGEST_CACHE:
+        refuse(f"its cache.fade must be from 0 to {LARGEST_CACHE}, got {cache.fade}")
     theta, lam = np.float32(cache.theta), np.float32(cache.lam)
     if not (np.isfinite(theta) and theta > 0):
         refuse(f"its cache's θ must be above 0, got {theta}")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NoReturn
 
-from micronet_lm.artifact.packed_model import PackedModel, Weights
+from micronet_lm.artifact.packed_model import CacheParameters, PackedModel, Weights
 from micronet_lm.config import FULL, LARGEST_SIZE, ModelConfig
 from micronet_lm.corpus.tokenizers import TOKENIZERS
 from micronet_lm.errors import ArtifactError
@@ -19,6 +19,8 @@ WITH_NGRAMS = 2
 """Version of the format of a model with one."""
 WITH_CODES = 3
 """Version of the format of a model whose words and integers may be prefix codes."""
+WITH_FADE = 4
+"""Version of the format of a model with a cache whose votes fade."""
 LARGEST_CACHE = 2**24
 LONGEST_METADATA = 4 << 20
 """Most bytes of the metadata with the card."""
@@ -52,6 +54,8 @@ class DescribedCache:
 
     size: int
     ramp: int
+    fade: int
+    """0 if votes do not fade."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,21 +88,36 @@ def to_json(model: PackedModel, coded: Collection[str] = ()) -> str:
     `coded` names the tensors whose integers are prefix codes.
     """
     shape = model.shape.model_dump(mode="json")
-    plain = WITH_NGRAMS if model.ngrams else FORMAT
     ngrams = model.ngrams.described() if model.ngrams else None
+    version = _version(model)
     record = {
-        "format": WITH_CODES if model.coded else plain,
+        "format": version,
         "model": {key: shape[key] for key in _SHAPE},
-        "cache": model.cache and {"size": model.cache.size, "ramp": model.cache.ramp},
+        "cache": model.cache and _described_cache(model.cache),
         "tokenizer": model.tokenizer,
         "activation_bits": model.activation_bits,
         "tensors": {
             name: _described(model.tensors[name], name in coded) for name in sorted(model.tensors)
         },
-        **({"ngrams": ngrams} if ngrams or model.coded else {}),
+        **({} if version == FORMAT else {"ngrams": ngrams}),
+        **({"coded": model.coded} if version == WITH_FADE else {}),
         "card": dict(model.card),
     }
     return json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _version(model: PackedModel) -> int:
+    """Return the oldest version of the format that can say everything of a model."""
+    if model.cache and model.cache.fade:
+        return WITH_FADE
+    if model.coded:
+        return WITH_CODES
+    return WITH_NGRAMS if model.ngrams else FORMAT
+
+
+def _described_cache(cache: CacheParameters) -> dict[str, int]:
+    fade = {"fade": cache.fade} if cache.fade else {}
+    return {"size": cache.size, "ramp": cache.ramp, **fade}
 
 
 def _described(weights: Weights, coded: bool) -> dict[str, Any]:
@@ -115,11 +134,15 @@ def from_json(text: str) -> Metadata:
     if not isinstance(record, dict):
         refuse("the metadata is not a JSON object")
     version = record.get("format")
-    if type(version) is not int or version not in (FORMAT, WITH_NGRAMS, WITH_CODES):
-        refuse(f"its format must be {FORMAT}, {WITH_NGRAMS} or {WITH_CODES}, got {short(version)}")
+    if type(version) is not int or version not in (FORMAT, WITH_NGRAMS, WITH_CODES, WITH_FADE):
+        refuse(f"its format must be 1, 2, 3 or 4, got {short(version)}")
     keys = ("format", "model", "cache", "tokenizer", "activation_bits", "tensors", "card")
     more = () if version == FORMAT else ("ngrams",)
-    _check_keys(record, (*keys, *more), "the metadata")
+    last = ("coded",) if version == WITH_FADE else ()
+    _check_keys(record, (*keys, *more, *last), "the metadata")
+    coded = record["coded"] if last else version == WITH_CODES
+    if type(coded) is not bool:
+        refuse(f"its coded must be true or false, got {short(coded)}")
     shape = _shape(record["model"])
     if record["tokenizer"] not in TOKENIZERS:
         refuse(
@@ -134,13 +157,13 @@ def from_json(text: str) -> Metadata:
     _check_depth(record["card"])
     return Metadata(
         model=shape,
-        cache=_cache(record["cache"]),
+        cache=_cache(record["cache"], fades=version == WITH_FADE),
         tokenizer=record["tokenizer"],
         activation_bits=bits,
         tensors=_tensors(record["tensors"], shape),
         card=record["card"],
-        ngrams=_ngrams(record["ngrams"], may_lack=version == WITH_CODES) if more else None,
-        coded=version == WITH_CODES,
+        ngrams=_ngrams(record["ngrams"], may_lack=version >= WITH_CODES) if more else None,
+        coded=coded,
     )
 
 
@@ -184,17 +207,18 @@ def _shape(record: Any) -> ModelConfig:
     return ModelConfig(**record)
 
 
-def _cache(record: Any) -> DescribedCache | None:
-    if record is None:
+def _cache(record: Any, *, fades: bool) -> DescribedCache | None:
+    if record is None and not fades:
         return None
     if not isinstance(record, dict):
-        refuse("its cache is neither a JSON object nor null")
-    _check_keys(record, ("size", "ramp"), "its cache")
+        refuse(f"its cache is not a JSON object{'' if fades else ' or null'}")
+    _check_keys(record, ("size", "ramp", *(("fade",) if fades else ())), "its cache")
     size = _check_size(record["size"], "cache.size", LARGEST_CACHE)
     ramp = record["ramp"]
     if type(ramp) is not int or not 0 <= ramp <= size:
         refuse(f"its cache.ramp must be from 0 to cache.size {size}, got {short(ramp)}")
-    return DescribedCache(size=size, ramp=ramp)
+    fade = _check_size(record["fade"], "cache.fade", LARGEST_CACHE) if fades else 0
+    return DescribedCache(size=size, ramp=ramp, fade=fade)
 
 
 def _ngrams(record: Any, *, may_lack: bool) -> DescribedNgrams | None:

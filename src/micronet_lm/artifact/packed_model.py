@@ -73,10 +73,16 @@ class CacheParameters:
     """The cache's share of the prediction (λ), a float32."""
     ramp: int = 0
     """Number of states from which it has its whole share; with only m, it is λ · m / ramp."""
+    fade: int = 0
+    """Number of tokens in which the vote of a state shrinks to 1/e; 0 if it does not."""
 
     def share(self, held: int) -> float:
         """Return the share of a cache that holds this many states, at least one."""
         return self.lam * min(1.0, held / self.ramp) if self.ramp else self.lam
+
+    def faded(self, ages: NDArray[np.int64]) -> Floats | None:
+        """Return what similarities have lost at these ages in tokens; None if votes do not fade."""
+        return (ages * (1.0 / self.fade)).astype(np.float32) if self.fade else None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -38,6 +38,7 @@ def target_of(
         shape=model.shape,
         matrices=matrices,
         cache=model.cache.size if model.cache else 0,
+        fades=model.cache is not None and model.cache.fade > 0,
         shares=shares,
         shares_from=shares_from,
         bits=usual_bits(model.shape, matrices, model.activation_bits),

@@ -102,6 +102,7 @@ def _cache(reader: CheckpointReader, recipe: Recipe) -> CacheParameters | None:
         theta=float(np.float32(positive)),
         lam=float(np.float32(share)),
         ramp=min(recipe.cache.ramp, recipe.cache.size),
+        fade=recipe.cache.fade,
     )
 
 

@@ -48,6 +48,7 @@ class Choice:
     theta: float = 0.02
     lam: float = 0.1
     ramp: int = 0
+    fade: int = 0
     sparsity: float = 0.0
     """Share of zeros in every matrix of layers, projections and tables."""
     bits: int = FULL
@@ -89,7 +90,7 @@ def random_model(shape: ModelConfig, choice: Choice | None = None) -> PackedMode
     cache = None
     if choice.cache:
         theta, lam = (float(np.float32(value)) for value in (choice.theta, choice.lam))
-        cache = CacheParameters(size=choice.cache, theta=theta, lam=lam, ramp=choice.ramp)
+        cache = CacheParameters(size=choice.cache, theta=theta, lam=lam, ramp=choice.ramp, fade=choice.fade)
     return PackedModel(
         shape=shape,
         tensors=tensors,

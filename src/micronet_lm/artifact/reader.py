@@ -1,7 +1,7 @@
 """Read a packed file strictly: refuse everything that docs/format.md does not allow."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -199,7 +199,7 @@ class _Reader:
         if described is None:
             return None
         theta, lam = (float(self.take(f"cache.{key}", "F32", 1)[0]) for key in ("theta", "lam"))
-        return CacheParameters(size=described.size, theta=theta, lam=lam, ramp=described.ramp)
+        return CacheParameters(**asdict(described), theta=theta, lam=lam)
 
     def spelling(self) -> Spelling | None:
         """Return the spelling model, or None without one."""

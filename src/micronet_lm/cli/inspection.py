@@ -87,7 +87,7 @@ def _card(report: Mapping[str, Any]) -> Iterator[str]:
         "target": report["target"],
         "words": f"{report['model']['vocabulary']:,}",
         "cache": f"{cache['size']:,}, theta {cache['theta']:.5f}, lambda {cache['lam']:.4f}, "
-        f"ramp {cache['ramp']:,}"
+        f"ramp {cache['ramp']:,}" + (f", fade {cache['fade']:,}" if cache["fade"] else "")
         if cache
         else "none",
         "n-grams": f"{sum(table['entries']):,} of up to {table['order']} words, "

@@ -48,6 +48,14 @@ def add(verbs: Verbs) -> None:
         help="activations with which the cache gets all of its share; with fewer it gets as much "
         "less, which short texts need; 0, the paper's way, is all at once (default: the run's own)",
     )
+    parsers.add_number(
+        parser,
+        "--fade",
+        type=parsers.whole(0),
+        help="tokens in which the vote of a hidden state shrinks to 1/e, so that recent words count "
+        "more, which caches beyond 3,000 need; 0, the paper's way, lets none shrink (default: the "
+        "run's own)",
+    )
     parser.add_argument(
         "--no-confirm",
         action="store_false",
@@ -92,7 +100,13 @@ def _run(arguments: Arguments) -> int:
         fold_temperature(model, temperature)
         surface = Surface(model, ids)
     search = search_cache(
-        model, surface, size=size, ramp=ramp, confirm=arguments.confirm, tell=_tell
+        model,
+        surface,
+        size=size,
+        ramp=ramp,
+        fade=arguments.fade,
+        confirm=arguments.confirm,
+        tell=_tell,
     )
     report = write_searched_run(
         run, arguments.checkpoint, corpus, split, search, out, temperature=temperature

@@ -79,6 +79,9 @@ class Search:
     ramp: int
     """Ramp of the cache."""
 
+    fade: int
+    """Fade of the searched cache."""
+
     before: float
     """Loss of the model before the search: with its own cache and size, or without one."""
 
@@ -97,6 +100,9 @@ class Search:
     kept_size: int
     """Size of the result's cache: the one searched for, or the trained one."""
 
+    kept_fade: int
+    """Fade of the result's cache, likewise."""
+
     confirmation: Confirmation | None
     """What the other half of the text says; None where the search used all of it."""
 
@@ -107,12 +113,13 @@ def search_cache(
     *,
     size: int,
     ramp: int | None = None,
+    fade: int | None = None,
     confirm: bool = False,
     tell: Callable[[Point], None] = lambda _: None,
 ) -> Search:
     """Find the best θ and λ for a cache of `size`, without changing the model.
 
-    `ramp` is the new cache's; None keeps the model's.
+    `ramp` and `fade` are the new cache's; None keeps the model's.
 
     `surface` is the loss of a text under the model. For a model without a cache the search begins
     at the paper's values. `tell` is called with the best λ for each θ.
@@ -124,17 +131,19 @@ def search_cache(
     searched, other = surface.halves() if confirm else (surface, None)
     if ramp is None:
         ramp = cache.given_ramp if cache else 0
+    own_size, own_fade = (cache.size, cache.fade) if cache else (0, 0)
+    fade = own_fade if fade is None else fade
     if cache is None:
         own = CacheConfig(size=size)
         theta, lam = own.theta, own.lam
         before = -float(surface.log_softmax.mean())
     else:
         theta, lam = cache.theta.item(), cache.lam.item()
-        before = surface.loss(surface.log_cache(theta, cache.size), lam, cache.ramp)
+        before = surface.loss(surface.log_cache(theta, own_size, own_fade), lam, cache.ramp)
     points: list[Point] = []
 
     def best_at(log_theta: float) -> float:
-        log_cache = searched.log_cache(math.exp(log_theta), size)
+        log_cache = searched.log_cache(math.exp(log_theta), size, fade)
         begin = min(points, key=_loss).lam if points else lam
         tried = [
             Point(theta=math.exp(log_theta), lam=at, loss=loss)
@@ -149,35 +158,37 @@ def search_cache(
     start, found = points[0], min(points, key=_loss)
     confirmation: Confirmation | None = None
     kept: Point | None = found
-    kept_size = size
+    kept_size, kept_fade = size, fade
     if other is not None:
         trained = None if cache is None else Point(theta=theta, lam=lam, loss=before)
-        own_size = 0 if cache is None else cache.size
         confirmation = Confirmation(
-            trained=_at(other, trained, own_size, ramp).loss,
-            found=_at(other, found, size, ramp).loss,
+            trained=_at(other, trained, own_size, ramp, own_fade).loss,
+            found=_at(other, found, size, ramp, fade).loss,
         )
-        start = _at(surface, start, size, ramp)
-        kept, kept_size = (found, size) if confirmation.better else (trained, own_size)
-        kept = kept and _at(surface, kept, kept_size, ramp)
+        start = _at(surface, start, size, ramp, fade)
+        if not confirmation.better:
+            kept, kept_size, kept_fade = trained, own_size, own_fade
+        kept = kept and _at(surface, kept, kept_size, ramp, kept_fade)
     return Search(
         size=size,
         ramp=ramp,
+        fade=fade,
         before=before,
         start=start,
         found=found,
         points=tuple(points),
         kept=kept,
         kept_size=kept_size,
+        kept_fade=kept_fade,
         confirmation=confirmation,
     )
 
 
-def _at(surface: "Surface", point: Point | None, size: int, ramp: int) -> Point:
+def _at(surface: "Surface", point: Point | None, size: int, ramp: int, fade: int) -> Point:
     """Return a point with its loss on another text; without a point, the loss without a cache."""
     if point is None:
         return Point(theta=math.nan, lam=0.0, loss=-float(surface.log_softmax.mean()))
-    loss = surface.loss(surface.log_cache(point.theta, size), point.lam, min(ramp, size))
+    loss = surface.loss(surface.log_cache(point.theta, size, fade), point.lam, min(ramp, size))
     return replace(point, loss=loss)
 
 
@@ -223,12 +234,12 @@ class Surface:
         return first, second
 
     @torch.inference_mode()
-    def log_cache(self, theta: float, size: int) -> Tensor:
+    def log_cache(self, theta: float, size: int, fade: int = 0) -> Tensor:
         """Compute log P_cache of every word (N)."""
         begin, end = self._begin, self._begin + len(self.log_softmax)
         oldest = max(0, begin - size)
         states, past = self._states[:, begin:end], self._states[:, oldest:begin]
-        result = recall(theta * states, states, self._words[:, oldest:end], past, size)
+        result = recall(theta * states, states, self._words[:, oldest:end], past, size, fade)
         return result[0].double()
 
     @torch.inference_mode()

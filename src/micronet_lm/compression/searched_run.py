@@ -39,6 +39,7 @@ def write_searched_run(
         values = {
             "cache.size": search.kept_size,
             "cache.ramp": search.ramp,
+            "cache.fade": search.kept_fade,
             "cache.theta": kept.theta,
             "cache.lam": kept.lam,
         }
@@ -56,6 +57,7 @@ def write_searched_run(
         **record,
         "size": search.size,
         "ramp": search.ramp,
+        "fade": search.fade,
         "temperature": temperature,
         "before": {"loss": search.before, "perplexity": perplexity(search.before)},
         "start": _point(search.start),

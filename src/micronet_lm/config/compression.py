@@ -108,6 +108,10 @@ class SearchConfig(Section):
     """New ramp of the cache (`cache.ramp`), for models that also read short texts; that of the
     training if left out."""
 
+    fade: int | None = Field(default=None, ge=0, le=2**24)
+    """New fade of the cache (`cache.fade`): a larger cache needs votes that fade; that of the
+    training if left out."""
+
     confirm: bool = True
     """Search on the first half of the validation split, and keep what was trained where that is
     better on the second half. `false`, the paper's way: search on all of it and keep what is found.

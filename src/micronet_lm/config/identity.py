@@ -13,8 +13,10 @@ NEWER: dict[str, Any] = {
     "model.dropout_places": "sublayers",
     "model.scale_embedding": False,
     "cache.trained": True,
+    "cache.fade": 0,
     "train.prefix": 0,
     "train.optimizer": "adam",
+    "search.fade": None,
     "prune.weights": "matrices",
     "quantize.batch": None,
 }

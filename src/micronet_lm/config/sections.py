@@ -157,6 +157,10 @@ class CacheConfig(Section):
     """Number of hidden states from which the cache has its whole share; with only m, its share is
     λ · m / ramp. At most `size` counts. 0, as in the paper, gives the whole share at once."""
 
+    fade: int = Field(default=0, ge=0, le=2**24)
+    """Number of tokens in which the vote of a hidden state shrinks to 1/e, so that recent words
+    count more; 0, as in the paper, lets none shrink."""
+
 
 class HebbianConfig(Section):
     """The Hebbian softmax (section 3.4; Rae et al. 2018); absent or with limit 0 means none."""

@@ -7,7 +7,7 @@ first token, P is P_softmax.
 
 Beyond the paper, a cache may have a ramp r: while it holds only m < r hidden states, its share is
 λ·m/r. A λ that is right for thousands of hidden states is far too large for the first few of a
-short text.
+short text. And its votes may fade: θ·h_iᵀh_n is lowered by a/f for a state that is a tokens old.
 """
 
 import math
@@ -39,6 +39,7 @@ class Cache(nn.Module):
         super().__init__()
         self.size = config.size  # may be changed after training
         self.given_ramp = config.ramp
+        self.fade = config.fade  # both may be changed, too
         self.free_theta = nn.Parameter(torch.empty(()))
         self.free_lam = nn.Parameter(torch.empty(()))
         self.set(theta=config.theta, lam=config.lam)
@@ -62,7 +63,7 @@ class Cache(nn.Module):
     def as_json(self) -> dict[str, float]:
         """Return plain values for a JSON object."""
         theta, lam = self.theta.item(), self.lam.item()
-        return {"size": self.size, "ramp": self.ramp, "theta": theta, "lam": lam}
+        return {"size": self.size, "ramp": self.ramp, "fade": self.fade, "theta": theta, "lam": lam}
 
     @torch.no_grad()
     def set(self, *, theta: float, lam: float) -> None:
@@ -76,7 +77,8 @@ class Cache(nn.Module):
         """Mix the cache into log P_softmax (B, T) of the words (B, T) that follow `hidden`."""
         past = _or_nothing(memory, hidden)
         every = torch.cat([past.words, words], dim=1)
-        log_cache = recall(self.theta * hidden, hidden, every, past.states, self.size)
+        queries = self.theta * hidden
+        log_cache = recall(queries, hidden, every, past.states, self.size, self.fade)
         return self.mix(log_softmax, log_cache, past.words.shape[1])
 
     def log_probabilities(
@@ -94,7 +96,7 @@ class Cache(nn.Module):
         past = _or_nothing(memory, hidden)
         every = torch.cat([past.words, words], dim=1)
         log_cache = recall_several(
-            self.theta * hidden, hidden, every, asked, past.states, self.size
+            self.theta * hidden, hidden, every, asked, past.states, self.size, self.fade
         )
         return self.mix(log_softmax, log_cache, past.words.shape[1])
 
@@ -108,7 +110,8 @@ class Cache(nn.Module):
         past = _or_nothing(memory, hidden)
         every = torch.cat([past.words, words], dim=1)
         size = log_softmax.shape[-1]
-        cache = recalled_words(self.theta * hidden, hidden, every, past.states, self.size, size)
+        queries = self.theta * hidden
+        cache = recalled_words(queries, hidden, every, past.states, self.size, size, self.fade)
         # The cache holds hundreds of the many thousand words: only these are mixed.
         known = every.unique()  # (U)
         held = past.words.shape[1]

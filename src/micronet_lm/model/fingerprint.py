@@ -12,6 +12,7 @@ def fingerprint_of(model: LanguageModel) -> str:
     cache = "0"
     if model.cache is not None:
         cache = str(model.cache.size) + (f" ramp {model.cache.ramp}" if model.cache.ramp else "")
+        cache += f" fade {model.cache.fade}" if model.cache.fade else ""
     shape = json.dumps(identifying(model.config, "model."), separators=(",", ":"))
     digest = hashlib.sha256(f"{shape} cache {cache}\n".encode())
     for name, tensor in sorted(model.state_dict().items()):

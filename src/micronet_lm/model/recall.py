@@ -17,7 +17,9 @@ from torch import Tensor
 from micronet_lm.model.sizes import sizes_for
 
 
-def recall(queries: Tensor, hidden: Tensor, words: Tensor, past: Tensor, size: int) -> Tensor:
+def recall(
+    queries: Tensor, hidden: Tensor, words: Tensor, past: Tensor, size: int, fade: int = 0
+) -> Tensor:
     """Return log P_cache of the true next word after each of T hidden states.
 
     Args:
@@ -26,35 +28,52 @@ def recall(queries: Tensor, hidden: Tensor, words: Tensor, past: Tensor, size: i
         words: (B, M + T): the word that followed each hidden state, the past ones first.
         past: (B, M, D) earlier hidden states; they get no gradient.
         size: number of hidden states that the cache holds (n).
+        fade: number of tokens in which a vote shrinks to 1/e; 0 if it does not.
 
     Returns:
         (B, T) in fp32 or wider; −∞ where the cache is empty or does not hold the word.
 
     """
     queries, hidden, past = _as_computed(queries, hidden, past)
-    result: Tensor = _Recall.apply(queries, hidden, words, past, size)  # type: ignore[no-untyped-call]
+    result: Tensor = _Recall.apply(  # type: ignore[no-untyped-call]
+        queries, hidden, words, past, size, fade
+    )
     return result
 
 
 def recall_several(
-    queries: Tensor, hidden: Tensor, words: Tensor, asked: Tensor, past: Tensor, size: int
+    queries: Tensor,
+    hidden: Tensor,
+    words: Tensor,
+    asked: Tensor,
+    past: Tensor,
+    size: int,
+    fade: int = 0,
 ) -> Tensor:
     """Return log P_cache of K `asked` words per hidden state: (B, T, K).
 
     Everything else is as in `recall`; a word may occur several times.
     """
     queries, hidden, past = _as_computed(queries, hidden, past)
-    result: Tensor = _RecallSeveral.apply(queries, hidden, words, asked, past, size)  # type: ignore[no-untyped-call]
+    result: Tensor = _RecallSeveral.apply(  # type: ignore[no-untyped-call]
+        queries, hidden, words, asked, past, size, fade
+    )
     return result
 
 
 @torch.no_grad()
 def recalled_words(
-    queries: Tensor, hidden: Tensor, words: Tensor, past: Tensor, size: int, vocabulary: int
+    queries: Tensor,
+    hidden: Tensor,
+    words: Tensor,
+    past: Tensor,
+    size: int,
+    vocabulary: int,
+    fade: int = 0,
 ) -> Tensor:
     """Return P_cache of all words: (B, T, V); zero where the cache is empty. See `recall`."""
     result = queries.new_zeros(*queries.shape[:2], vocabulary)
-    for block in _blocks(queries, torch.cat([past, hidden], dim=1), size):
+    for block in _blocks(queries, torch.cat([past, hidden], dim=1), size, fade):
         votes = block.softmax.to(result.dtype)
         for number, row in enumerate(range(*block.rows.indices(len(result)))):
             result[row, block.time].index_add_(1, words[row, block.span], votes[number])  # (R, V)
@@ -80,7 +99,7 @@ class _Block(NamedTuple):
 class _Recall(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, queries: Tensor, hidden: Tensor, words: Tensor, past: Tensor, size: int
+        ctx: Any, queries: Tensor, hidden: Tensor, words: Tensor, past: Tensor, size: int, fade: int
     ) -> Tensor:
         keys = torch.cat([past, hidden], dim=1)  # (B, M + T, D)
         words = words.int()
@@ -89,7 +108,7 @@ class _Recall(torch.autograd.Function):
         chance = queries.new_zeros(targets.shape, dtype=exact)  # P_cache (B, T)
         keep = any(ctx.needs_input_grad)
         ctx.places, kept = [], []
-        for rows, time, span, softmax in _blocks(queries, keys, size):
+        for rows, time, span, softmax in _blocks(queries, keys, size, fade):
             match = words[rows, None, span] == targets[rows, time].unsqueeze(2)  # (b, R, S)
             chance[rows, time] = (softmax * match).sum(dim=2)
             if keep:
@@ -113,7 +132,7 @@ class _Recall(torch.autograd.Function):
             softmax, match = kept[2 * number : 2 * number + 2]
             d_scores = torch.where(match, pull[rows, time], -gradient[rows, time]).mul_(softmax)
             back.add(rows, time, span, d_scores.to(queries.dtype))
-        return back.d_queries, back.d_hidden, None, None, None
+        return back.d_queries, back.d_hidden, None, None, None, None
 
 
 class _RecallSeveral(torch.autograd.Function):
@@ -128,13 +147,14 @@ class _RecallSeveral(torch.autograd.Function):
         asked: Tensor,
         past: Tensor,
         size: int,
+        fade: int,
     ) -> Tensor:
         keys = torch.cat([past, hidden], dim=1)  # (B, M + T, D)
         exact = torch.promote_types(hidden.dtype, torch.float32)
         chance = queries.new_zeros(asked.shape, dtype=exact)  # P_cache (B, T, K)
         keep = any(ctx.needs_input_grad)
         ctx.places, ctx.names, kept = [], {}, []
-        for rows, time, span, softmax in _blocks(queries, keys, size, several=True):
+        for rows, time, span, softmax in _blocks(queries, keys, size, fade, several=True):
             if rows.start not in ctx.names:
                 ctx.names[rows.start] = _Names.of(words[rows], asked[rows])
             names = ctx.names[rows.start]
@@ -165,7 +185,7 @@ class _RecallSeveral(torch.autograd.Function):
             d_scores = names.of_words(d_votes, span).sub_(total[rows, time])
             d_scores = d_scores.mul_(softmax).to(queries.dtype)
             back.add(rows, time, span, d_scores)
-        return back.d_queries, back.d_hidden, None, None, None, None
+        return back.d_queries, back.d_hidden, None, None, None, None, None
 
 
 class _Back:
@@ -226,7 +246,9 @@ def _as_computed(queries: Tensor, hidden: Tensor, past: Tensor) -> tuple[Tensor,
     return queries, hidden, past.to(hidden.dtype)
 
 
-def _blocks(queries: Tensor, keys: Tensor, size: int, *, several: bool = False) -> Iterator[_Block]:
+def _blocks(
+    queries: Tensor, keys: Tensor, size: int, fade: int, *, several: bool = False
+) -> Iterator[_Block]:
     """Yield the blocks of all sequences, without queries that see nothing.
 
     Query t is hidden state number M + t, and sees the n hidden states before it. `several` leaves
@@ -247,9 +269,19 @@ def _blocks(queries: Tensor, keys: Tensor, size: int, *, several: bool = False) 
                 scores = torch.mm(queries[row, low:high], keys[row, first:stop].mT).unsqueeze(0)
             else:
                 scores = torch.bmm(queries[rows, low:high], keys[rows, first:stop].mT)  # (b, R, S)
+            if fade:
+                scores = _faded(scores, seen=before + low - first, fade=fade)
             _mask(scores, seen=before + low - first, size=size)
             softmax = torch.softmax(scores, dim=2, dtype=exact)
             yield _Block(rows, slice(low, high), slice(first, stop), softmax)
+
+
+def _faded(scores: Tensor, *, seen: int, fade: int) -> Tensor:
+    """Return scores that are lowered by age / fade: query i is of the state in column i + seen."""
+    row = torch.arange(scores.shape[1], device=scores.device).unsqueeze(1)
+    age = row + seen - torch.arange(scores.shape[2], device=scores.device)  # (R, S)
+    exact = torch.promote_types(scores.dtype, torch.float32)
+    return scores.to(exact) - (age.double() * (1.0 / fade)).to(exact)
 
 
 def _mask(scores: Tensor, *, seen: int, size: int) -> None:

@@ -114,7 +114,14 @@ def prune_model(here: Path, inputs: Inputs, *, recipe: Recipe) -> dict[str, Any]
 
 
 def search(
-    here: Path, inputs: Inputs, *, size: int, ramp: int | None, confirm: bool, temperature: bool
+    here: Path,
+    inputs: Inputs,
+    *,
+    size: int,
+    ramp: int | None,
+    fade: int | None,
+    confirm: bool,
+    temperature: bool,
 ) -> dict[str, Any]:
     """Find the cache's best parameters on the validation split, and a temperature if asked to."""
     source, corpus = Run.open(inputs["source"].path), Corpus.open(inputs["corpus"].path)
@@ -126,7 +133,7 @@ def search(
         tau = search_temperature(model, surface, confirm=confirm)
         fold_temperature(model, tau)
         surface = Surface(model, ids)
-    found = search_cache(model, surface, size=size, ramp=ramp, confirm=confirm)
+    found = search_cache(model, surface, size=size, ramp=ramp, fade=fade, confirm=confirm)
     record = write_searched_run(source, "best", corpus, "valid", found, here, temperature=tau)
     sentence = confirmation_sentence(record)
     told = {"confirmation": sentence} if sentence else {}

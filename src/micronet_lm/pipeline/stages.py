@@ -231,6 +231,7 @@ def _searched(config: SearchConfig, corpus: Stage, source: Stage) -> Stage:
             stage_work.search,
             size=config.cache_size,
             ramp=config.ramp,
+            fade=config.fade,
             confirm=config.confirm,
             temperature=config.temperature,
         ),
@@ -244,6 +245,8 @@ def _search(config: SearchConfig) -> dict[str, Any]:
     for key in ("confirm", "temperature"):
         if not settings[key]:
             del settings[key]
+    if settings["fade"] is None:
+        del settings["fade"]
     return settings
 
 

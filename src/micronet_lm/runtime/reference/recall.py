@@ -106,7 +106,8 @@ def mixed_log_probability(
         now = np.arange(past + low, past + high)[:, None]  # each query's own position
         visible = (seen < now) & (seen >= now - size)
         queries = hidden[low:high] * np.float32(cache.theta)
-        votes = votes_of(queries, states[first : past + high - 1], visible)
+        faded = cache.faded(now - seen)
+        votes = votes_of(queries, states[first : past + high - 1], visible, faded)
         chance = np.where(every[seen] == words[low:high, None], votes, 0).sum(axis=1)
         if unknown is not None:
             of_unknown = np.where(every[seen] == unknown.token, votes, 0).sum(axis=1)
@@ -161,9 +162,17 @@ def _mix(
     return mixed
 
 
-def votes_of(queries: Floats, states: Floats, visible: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return the softmax over the states that each query sees; 0 elsewhere."""
-    scores = np.where(visible, queries @ states.T, -np.inf)
+def votes_of(
+    queries: Floats, states: Floats, visible: NDArray[np.bool_], faded: Floats | None = None
+) -> NDArray[np.float64]:
+    """Return the softmax over the states that each query sees; 0 elsewhere.
+
+    `faded` is what the similarities have lost with age.
+    """
+    similarities = queries @ states.T
+    if faded is not None:
+        similarities -= faded
+    scores = np.where(visible, similarities, -np.inf)
     top = scores.max(axis=1, keepdims=True, initial=-1e30)
     powers = np.exp(scores - top, dtype=np.float64)
     total = powers.sum(axis=1, keepdims=True)
@@ -172,6 +181,7 @@ def votes_of(queries: Floats, states: Floats, visible: NDArray[np.bool_]) -> NDA
 
 def votes_of_all(cache: CacheParameters, memory: Memory, hidden: Floats) -> NDArray[np.float64]:
     """Return the softmax over all states of the cache (M) for one hidden state (D)."""
-    visible = np.ones((1, len(memory.words)), bool)
-    votes = votes_of(hidden[None] * np.float32(cache.theta), memory.states, visible)
+    held = len(memory.words)
+    visible, faded = np.ones((1, held), bool), cache.faded(np.arange(held, 0, -1)[None])
+    votes = votes_of(hidden[None] * np.float32(cache.theta), memory.states, visible, faded)
     return np.asarray(votes[0])
