@@ -136,3 +136,10 @@ def test_every_room_is_in_the_drawing() -> None:
     rooms = {path.parent.name for path in package.glob("*/__init__.py")}
     rooms |= {path.stem for path in package.glob("[a-z]*.py")}
     assert rooms - drawn == set()
+
+
+def test_every_program_of_the_benchmarks_is_in_their_page() -> None:
+    page = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    programs = {path.name for path in (ROOT / "benchmarks").glob("*.py")}
+    assert len(programs) > 25
+    assert programs - set(re.findall(r"`([a-z_]+\.py)\b", page)) == set()
