@@ -26,7 +26,7 @@ LAYERS: list[set[str]] = [
     {"training", "runtime"},
     {"compression", "typist"},
     {"pipeline"},
-    {"diagnosis", "page", "report", "serve", "interop"},
+    {"damage", "diagnosis", "page", "report", "serve", "interop"},
     {"cli"},
     {"__main__"},
 ]
@@ -129,7 +129,7 @@ def test_a_verb_that_needs_torch_says_so_without_it() -> None:
 
 def sources() -> Iterator[Path]:
     """Every file of source code, whatever its language; no generated or built one."""
-    for folder in ("src", "tests", "benchmarks", "examples", "native", "web/src", "web/test", "docs"):
+    for folder in ("src", "tests", "benchmarks", "examples", "native", "web", "docs"):
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in {".py", ".cpp", ".hpp", ".h", ".js", ".ts", ".sh"}:
                 yield path

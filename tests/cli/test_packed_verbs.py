@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.recipes import BRIEF, as_words
 from tests.support.verbs import report
 
 from micronet_lm.artifact import read_packed, write_packed
