@@ -39,7 +39,7 @@ _NOTHING: tuple[float | None, dict[str, float]] = (None, {})
 
 
 class State:
-    """A text that is read on and on.
+    """A text that is read piece by piece.
 
     Pieces of text are put together as they are: `feed("Ret")` and `feed("urn a")` read what
     `feed("Return a")` reads. White space at the end means that the last word is whole.
