@@ -174,7 +174,7 @@ class _Step:
             return [a + b for a, b in zip(x, output, strict=True)]
 
     def feed_forward(self, x: Vector, number: int) -> Vector:
-        """Perform a layer's feed-forward part; its LayerNorm and residual share attention's rows."""
+        """Perform a layer's feed-forward part; LayerNorm and residual share attention's rows."""
         part, lead = f"layer {number + 1}", f"blocks.{number}"
         at, tensors = self.tally.at, self.tensors
         normal = self._norm(x, f"{lead}.ffn_norm", part, "LayerNorm")
