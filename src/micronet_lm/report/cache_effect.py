@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 By = Literal["tokens", "gaps"]
 
-BINS_A_DECADE = 12
+BINS_PER_DECADE = 12
 """Number of bins per decade of a logarithmic scale."""
 
 
@@ -105,7 +105,7 @@ def bin_edges(largest: int) -> Sequence[int]:
     """Return whole numbers from 1 past `largest`, evenly spaced on a logarithmic scale."""
     largest = max(1, largest)  # a text without any repeated word has no gap at all
     decades = np.log10(largest + 1)
-    steps = np.logspace(0, decades, int(np.ceil(decades * BINS_A_DECADE)) + 1)
-    edges = np.unique(np.round(steps).astype(np.int64))
+    powers = np.logspace(0, decades, int(np.ceil(decades * BINS_PER_DECADE)) + 1)
+    edges = np.unique(np.round(powers).astype(np.int64))
     edges[-1] = largest + 1
     return [int(edge) for edge in edges]

@@ -21,7 +21,7 @@ from micronet_lm.report.reproduction import Cell, Reproduction
 from micronet_lm.report.tables import load_table
 
 ORDER = ("hebbian", "cache", "context", "cache-search", "sota", "claims", "compression", "micronet")
-"""Tables in the order in which they are trained: the cheap and telling ones first."""
+"""Tables in the order in which they are trained: the cheap and informative ones first."""
 
 TABLES = (*ORDER, "pipeline")
 

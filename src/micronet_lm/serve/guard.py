@@ -234,7 +234,7 @@ class _Body:
         return message
 
     def _cut(self, refusal: Refusal) -> Message:
-        """Remember why; the application sees a client that went, whatever it makes of it."""
+        """Record the refusal; the application is told that the client has disconnected."""
         self.refusal, self._whole = refusal, True
         return {"type": "http.disconnect"}
 

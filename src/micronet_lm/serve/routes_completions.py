@@ -157,7 +157,7 @@ async def _events(
             choice = Choice(
                 index=item.index,
                 text=item.text,
-                logprobs=told(job, [item]) if item.steps else None,
+                logprobs=told(job, [item]) if item.tokens else None,
                 finish_reason=item.finish,
             )
             answer = CompletionAnswer(**head, model=opened.name, choices=[choice])
