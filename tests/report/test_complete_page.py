@@ -23,7 +23,7 @@ MODELS = ("teacher", "student", "prune", "search-cache", "quantize", "search-aga
 def effect() -> dict[str, Any]:
     """The result of the cache figures' stage: the larger the cache, the lower the loss."""
     random = np.random.default_rng(0)
-    ids = random.zipf(1.2, size=5_000) % 20_000
+    ids = (random.zipf(1.2, size=5_000) % 20_000).astype(np.uint16)
     losses = {
         name: random.gamma(2, 2, len(ids) - 1) - number
         for number, name in enumerate((*COMPARED, REFERENCE))

@@ -96,7 +96,7 @@ class Everything:
     def seconds(self) -> float:
         """Return the time that the known results took, wherever they were made."""
         records = [self._site.record(stage) for stage in self.trainings()[0]]
-        return sum(max(r.seconds, r.result.get("seconds", 0.0)) for r in records if r)
+        return sum(max(own.seconds, float(own.result.get("seconds", 0))) for own in records if own)
 
     def budget(self) -> tuple[int, float | None]:
         """Return the tokens of the plain student's training, and the passes over the text.
