@@ -2,7 +2,15 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from micronet_lm.report.claims import ASSUMED_NOISE, FIGURES, LEAST, Claim, Judgement, Verdict
+from micronet_lm.report.claims import (
+    ASSUMED_NOISE,
+    FIGURES,
+    LARGE,
+    LEAST,
+    Claim,
+    Judgement,
+    Verdict,
+)
 from micronet_lm.report.effect_stage import COMPARED, REFERENCE
 from micronet_lm.report.everything import TABLES, Everything
 from micronet_lm.report.paper_pictures import PIPELINE
@@ -81,7 +89,8 @@ def _making(made: Everything, records: str, command: str) -> Iterator[str]:
     share = f", {passes:.2f} passes over the text" if passes else ""
     yield (
         f"Trainings are short: {tokens / 1e6:.1f} million tokens for the student without a cache"
-        f"{share}. So perplexities are high, and only their order is compared with the paper's."
+        f"{share}. So perplexities are high, and only their order is compared with the paper's; "
+        "longer trainings may order them differently."
     )
     yield EXPLANATION.format(scale=made.scale)
     yield _rule(made.noise())
@@ -91,21 +100,24 @@ def _rule(noise: float | None) -> str:
     if noise is None:
         spread = (
             f"While no row has two seeds, {_percent(ASSUMED_NOISE)} is taken as the standard "
-            "deviation of a perplexity from seed to seed"
+            "deviation of a perplexity from seed to seed."
         )
     else:
         spread = (
             f"From seed to seed perplexities have a standard deviation of {_percent(noise)}, "
-            "pooled over all rows with several seeds"
+            "pooled over all rows with several seeds."
         )
-    return (
-        f"Claims are judged by the order of numbers. {spread}; a difference counts above two "
-        "standard errors. Numbers of one training, as before and after a search or a quantization, "
-        f"do not depend on seeds; there a difference counts above {_percent(LEAST)}, also between "
-        "what two quantizations cost. Numbers beside a claim stand in the order that it claims: < "
-        "and > are differences that count, ≈ is one that does not. A decrease is significant if it "
-        "counts; that there is none cannot be told where one of 5 % could not be seen."
+    lines = (
+        f"Between trainings a difference counts above two standard errors. {spread}",
+        "Within one training, as before and after a search or a quantization, a difference counts "
+        f"above {_percent(LEAST)}; so does one between what two quantizations cost.",
+        f"That there is no significant decrease cannot be told where one of {_percent(LARGE)} "
+        "could not be seen.",
     )
+    return (
+        "Claims are judged by the order of numbers. They stand beside each claim in the order that "
+        "it claims: < and > are differences that count, ≈ is one that does not.\n\n- "
+    ) + "\n- ".join(lines)
 
 
 def _percent(share: float) -> str:
