@@ -7,7 +7,7 @@ difference were spread evenly over all tokens, both sums would grow equally.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,16 @@ class CacheEffect:
     def as_json(self) -> dict[str, Any]:
         """Return plain values for a JSON object."""
         return asdict(self)
+
+    @classmethod
+    def from_json(cls, tree: Mapping[str, Any]) -> Self:
+        """Return the data that `as_json` gave."""
+        differences = tuple(
+            Difference(**{**own, "cumulative": tuple(own["cumulative"])})
+            for own in tree["differences"]
+        )
+        lists = {key: tuple(tree[key]) for key in ("edges", "sizes", "new_words")}
+        return cls(by=tree["by"], tokens=tree["tokens"], differences=differences, **lists)
 
 
 def token_gaps(ids: NDArray[np.integer]) -> NDArray[np.int64]:
