@@ -21,7 +21,7 @@ from micronet_lm.artifact import PackedModel, write_packed
 from micronet_lm.artifact.random_model import Choice, random_model
 from micronet_lm.corpus.vocabulary import EOS, UNK
 from micronet_lm.runtime.engine import Engine, Session
-from micronet_lm.runtime.engines import open_engine
+from micronet_lm.runtime.engines import Name, open_engine
 from micronet_lm.runtime.model import LM
 from micronet_lm.spelling import Spelling, estimate
 from micronet_lm.spelling.trie import END
@@ -94,7 +94,7 @@ def chances(session: Session, engine: Engine, others: float) -> float:
 
 @pytest.mark.parametrize("name", ENGINES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_after_every_token_of_a_text(kind: str, name: str, tmp_path: Path) -> None:
+def test_after_every_token_of_a_text(kind: str, name: Name, tmp_path: Path) -> None:
     model = tiny(kind)
     assert model.spelling is not None
     path = tmp_path / "model.safetensors"
@@ -110,7 +110,7 @@ def test_after_every_token_of_a_text(kind: str, name: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_the_api_and_a_personal_memory(name: str, tmp_path: Path) -> None:
+def test_the_api_and_a_personal_memory(name: Name, tmp_path: Path) -> None:
     """`State.logprob` of each string is what is summed; a memory knows one more word."""
     model = tiny("floats")
     assert model.spelling is not None
@@ -140,21 +140,18 @@ def test_scored_as_whole_texts_by_torch_too(kind: str, tmp_path: Path) -> None:
     before = [numbers[token] for token in (EOS, *READ.split())]
     built, unknown = torch_model(model), WORDS.index(UNK)
 
-    def of(engine: str, last: int) -> float:
+    def of(engine: Engine | None, last: int) -> float:
         ids = np.array([*before, last])
         scores: NDArray[np.floating]
-        if engine == "torch":
+        if engine is None:
             scores = open_log_probabilities(built, ids, spelled, unknown)
         else:
-            scores = engines[engine].score_open(ids, spelled)
+            scores = engine.score_open(ids, spelled)
         return float(scores[-1])
 
-    engines, others = (
-        {name: open_engine(path, name) for name in ENGINES},
-        mass_of_others(model.spelling),
-    )
-    for engine in ("torch", *ENGINES):
+    others = mass_of_others(model.spelling)
+    for engine in (None, *(open_engine(path, name) for name in ENGINES)):
         every = {word: math.exp(of(engine, number)) for word, number in numbers.items()}
         total = math.fsum(every.values()) - every[UNK]
         total += every[UNK] * others
-        assert total == pytest.approx(1, abs=5e-5), engine
+        assert total == pytest.approx(1, abs=5e-5), engine.name if engine else "torch"
