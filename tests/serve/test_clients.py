@@ -25,6 +25,7 @@ def test_openai(server: Server, lm: mn.LM) -> None:
     openai = pytest.importorskip("openai", reason="the client openai is not installed")
     client: Any = openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0)
     assert [model.id for model in client.models.list()] == ["demo"]
+    assert client.models.retrieve("demo").id == "demo"
     answer = client.completions.create(
         model="demo", prompt="Return a new", max_tokens=8, temperature=0, logprobs=3, echo=True
     )
