@@ -67,7 +67,7 @@ DOCUMENTS: list[dict[str, Any]] = [
 
 def test_lm_evaluation_harness(server: Server, lm: mn.LM, tmp_path: Path) -> None:
     """Its log-likelihoods are those of the Python API, and so is what it counts."""
-    pytest.importorskip("lm_eval", reason="lm-eval is not installed: micronet-lm[serve-test-heavy]")
+    pytest.importorskip("lm_eval", reason="lm-eval is not installed: make test-harness")
     data = tmp_path / "data.jsonl"
     data.write_text("".join(json.dumps(one) + "\n" for one in DOCUMENTS))
     (tmp_path / "task.yaml").write_text(TASK.replace("DATA", str(data)))
