@@ -5,6 +5,7 @@ import socket
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from contextlib import ExitStack
+from http.client import HTTPConnection
 from urllib.parse import urlsplit
 
 import pytest
@@ -70,6 +71,10 @@ def test_wrong_bodies_are_refused_with_a_sentence(server: Server) -> None:
     # Pages of other sites may send plain text without asking first; that is not taken for JSON.
     plain = server.send("POST", "/v1/next", b'{"text": "a"}', content_type="text/plain")
     assert plain.status == 400
+    bare = HTTPConnection(urlsplit(server.url).netloc, timeout=PATIENCE)
+    bare.request("POST", "/v1/next", b'{"text": "a"}')  # nor is a body that says nothing of itself
+    assert bare.getresponse().status == 400
+    bare.close()
 
 
 def test_head_is_answered_as_get_without_the_body(server: Server) -> None:

@@ -269,7 +269,7 @@ def test_a_server_that_went_away_and_came_back(browser: "Browser", lm: mn.LM) ->
 
 def ask_for_more(route: "Route") -> None:
     """Let the server write for a minute, so that it is killed before the end."""
-    wish = {**route.request.post_data_json, "max_tokens": 2_000, "n": 128}
+    wish = {**json.loads(route.request.post_data or ""), "max_tokens": 2_000, "n": 128}
     route.continue_(post_data=json.dumps(wish))
 
 
