@@ -5,7 +5,7 @@ VENV   ?= $(if $(filter test-base,$(MAKECMDGOALS)),.venv-base,.venv)
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo demo-model test test-base check format docs wheel native-test native-test-emulated native-test-threads native-test-32 native-test-arm test-arm web install fuzz benchmark clean
+.PHONY: help demo demo-model test test-harness test-base check format docs wheel native-test native-test-emulated native-test-threads native-test-32 native-test-arm test-arm web install fuzz benchmark clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /	/' | expand -t 14
@@ -58,6 +58,11 @@ demo-model: $(TRAIN)  ## make the packed model that ships with the package again
 
 test: check  ## all checks and tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# Not part of any gate: lm-evaluation-harness needs 44 packages, pandas and SciPy among them.
+test-harness: $(READY)  ## lm-evaluation-harness against the server: the same numbers as the Python API (installs lm-eval)
+	$(PIP) "micronet-lm[serve-test-heavy]"
+	$(BIN)/python -m pytest -q tests/serve/test_clients.py -k lm_evaluation_harness
 
 test-base: $(TESTS)  ## the tests that need no torch; with PYTHON=python3.13 VENV=.venv-3.13 for another Python
 	@! $(BIN)/python -c 'import torch' 2>/dev/null || \
@@ -169,7 +174,7 @@ native-test-threads:  ## the engine's threads under ThreadSanitizer
 # What a fuzzer learned is kept in FUZZ_CORPUS with the counts of all runs, so that the next run continues from there.
 FUZZ_SECONDS ?= 600
 FUZZ_CORPUS  ?= build/fuzz-corpus
-FUZZ_TARGETS ?= utf8,json,metadata,codes,tokenizers,text,restore,open
+FUZZ_TARGETS ?= utf8,json,metadata,codes,tokenizers,text,restore,memories,open
 CLANG        ?= $(firstword $(foreach name,clang++-14 clang++-15 clang++-16 clang++,$(shell command -v $(name))))
 CAMPAIGN     := $(BIN)/python tests/fuzzing/campaign.py --seconds $(FUZZ_SECONDS) --corpus $(FUZZ_CORPUS)
 fuzz:  ## fuzz the readers for FUZZ_SECONDS each: native with libFuzzer (clang), Python's with Atheris if it is there

@@ -22,7 +22,7 @@ class Model(Protocol):
     """What both n-gram models answer."""
 
     def log_probabilities(self, read: Context) -> Floats:
-        """Log-probabilities of all words after those that were read."""
+        """Return the log-probabilities of all words after those that were read."""
 
 
 class Trigram:
@@ -43,7 +43,7 @@ class Trigram:
         return Text(self, 2)
 
     def log_probabilities(self, read: Context) -> Floats:
-        """Log-probabilities of all words after those that were read."""
+        """Return the log-probabilities of all words after those that were read."""
         chances = self._alone
         for context in (read[1:], read):
             if len(context) and context in self._after:
@@ -104,7 +104,7 @@ class KenLM:
         return Text(self, self.order - 1, fresh_after=self._line_end)
 
     def log_probabilities(self, read: Context) -> Floats:
-        """Log-probabilities of all words after those that were read."""
+        """Return the log-probabilities of all words after those that were read."""
         logs = self._alone
         for first in range(len(read) - 1, -1, -1):
             context = read[first:]
@@ -135,7 +135,7 @@ class Text:
         return twin
 
     def log_distribution(self, out: Floats | None = None) -> Floats:
-        """Log-probabilities of all words."""
+        """Return the log-probabilities of all words."""
         found = self._model.log_probabilities(self._read)
         if out is None:
             return found

@@ -45,7 +45,7 @@ class Reading(Protocol):
         """Read the next word."""
 
     def log_distribution(self, out: Any = None) -> NDArray[np.float32]:
-        """Log-probabilities of all words."""
+        """Return the log-probabilities of all words."""
 
 
 class Model(Protocol):
@@ -76,7 +76,7 @@ class Words:
         )
 
     def suggested(self, token: int) -> bool:
-        """Whether a keyboard may suggest it."""
+        """Return whether a keyboard may suggest it."""
         return token not in (self.line_end, self.unknown)
 
     def before(self, logs: NDArray[np.float32], token: int) -> NDArray[np.int64]:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from micronet_lm.machine import signal_name
 
@@ -40,3 +41,9 @@ def test_threads_that_wait_sleep_soon(chosen: dict[str, str], spins: str) -> Non
     if "GOMP_SPINCOUNT" not in done.stderr:
         pytest.skip("this torch does not use GNU's OpenMP")
     assert f"GOMP_SPINCOUNT = '{spins}" in done.stderr
+
+
+def test_no_property_test_depends_on_the_clock() -> None:
+    assert settings.default is not None
+    assert settings.default.deadline is None
+    assert HealthCheck.too_slow in settings.default.suppress_health_check

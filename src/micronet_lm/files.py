@@ -8,6 +8,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -69,6 +70,12 @@ def replacing(path: Path, *, mode: int = 0o644) -> Iterator[Path]:
         _sync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def leftovers(path: Path) -> list[Path]:
+    """Return what `replacing` left beside `path` in processes that were killed, or is writing."""
+    pattern = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.tmp")
+    return [other for other in path.parent.iterdir() if pattern.fullmatch(other.name)]
 
 
 @contextmanager

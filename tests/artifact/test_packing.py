@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from tests.support.corpora import story_corpus
+from tests.support.engines import ENGINES
 from tests.support.recipes import BRIEF, as_words
 from tests.support.verbs import train_demo
 
@@ -15,10 +16,12 @@ from micronet_lm.artifact import read_packed
 from micronet_lm.artifact.packed_target import target_of
 from micronet_lm.artifact.packing import corpus_of_run, model_of_run, pack_run
 from micronet_lm.cli.main import main
+from micronet_lm.config import SpellingConfig
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import RunError
 from micronet_lm.runs import run_recipe
 from micronet_lm.runtime.evaluation import evaluate_engine
+from micronet_lm.runtime.model import load
 from micronet_lm.runtime.reference import NumpyEngine
 from micronet_lm.training import Run, evaluate
 
@@ -95,6 +98,21 @@ def test_a_packed_run_has_its_perplexity_and_its_storage(
     assert model.card["perplexity"]["valid"] > 1
     assert model.card["corpus"]["fingerprint"] == corpus.fingerprint
     assert list(model.words) == list(corpus.vocabulary.words)
+
+
+def test_a_recipe_can_ask_for_a_spelling_model(trained: Path, tmp_path: Path) -> None:
+    out = tmp_path / "model.safetensors"
+    pack_run(trained, out)
+    plain = out.stat().st_size
+    assert read_packed(out).spelling is None
+    pack_run(trained, out, spelling=SpellingConfig(order=3))
+    spelling = read_packed(out).spelling
+    assert spelling is not None
+    assert len(spelling.data) <= 0.05 * plain
+    for engine in ENGINES:
+        lm = load(out, engine)
+        assert lm.can_spell
+        assert lm.open_score("word1 wordless").spelled == 1
 
 
 def test_theta_and_lambda_are_the_runs(trained: Path, corpus: Corpus) -> None:

@@ -7,12 +7,13 @@ import pytest
 import torch
 from tests.support.corpora import recurring_corpus
 from tests.support.recipes import tiny_recipe
+from tests.support.shapes import EVEN_BINS, changed
 from torch.nn import functional as F
 
 from micronet_lm.cli.main import main
 from micronet_lm.compression import Surface
 from micronet_lm.compression.temperature import fold_temperature, search_temperature
-from micronet_lm.config import CacheConfig, ModelConfig
+from micronet_lm.config import CacheConfig
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import UsageError
 from micronet_lm.model import Cache, LanguageModel
@@ -36,11 +37,7 @@ def _run(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Run:
 )  # the first bin without and with a projection
 def test_logits_are_divided(widths: tuple[int, ...]) -> None:
     torch.manual_seed(0)
-    config = ModelConfig(
-        vocabulary=60, cutoffs=(20, 40), embedding_widths=widths, width=16, layers=2, heads=2,
-        key_width=8, value_width=8, ffn_width=24, context=5,
-    )  # fmt: skip
-    model = LanguageModel(config).eval()
+    model = LanguageModel(changed(EVEN_BINS, embedding_widths=widths)).eval()
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.4)
     model.cache = Cache(CacheConfig(size=10, theta=0.3, lam=0.2))

@@ -28,6 +28,7 @@ NATIVE = {
     "tokenizers": (64, 2),
     "text": (96, 2),
     "restore": (256, 2),
+    "memories": (256, 2),
     "open": (8192, 2),
 }
 PYTHON = {

@@ -57,16 +57,48 @@ TRAININGS: dict[str, tuple[int, int, int, bool]] = {
     "paper/teacher": (1152, 14, 0, True),
     "paper/teacher-configuration": (1152, 14, 0, True),
     "paper/micronet": (1152, 10, 2000, True),
-    "paper/compression-129-0.358-2000-9": (1152, 24, 2000, True),
-    "paper/compression-257-0.358-2000-9": (2304, 11, 2000, True),
+    **dict.fromkeys((f"paper/search-no-cache-{n}000" for n in (2, 4, 6)), (1152, 20, 0, True)),
+    **dict.fromkeys((f"paper/search-{n}000" for n in (2, 4, 6, 8)), (1152, 14, 2000, True)),
+}
+
+# preset: (C, sparsity, searched cache, bits); what the rows of the compression table begin with.
+COMPRESSED = {
+    f"paper/compression-{context}-{sparsity}-{size}-{bits}": (context, sparsity, size, bits)
+    for context, sparsity, size, bits in (
+        (97, 0.239, 2000, 8),
+        (97, 0.239, 2000, 9),
+        (97, 0.358, 2000, 9),
+        (97, 0.358, 2000, 10),
+        (97, 0.358, 3000, 8),
+        (97, 0.358, 3000, 9),
+        (97, 0.358, 4000, 8),
+        (97, 0.358, 4000, 9),
+        (97, 0.477, 2000, 9),
+        (97, 0.477, 4000, 10),
+        (129, 0.358, 2000, 9),
+        (129, 0.358, 2000, 10),
+        (129, 0.358, 3000, 9),
+        (257, 0.358, 2000, 9),
+    )
+}
+DISTILLED = {97: (1152, 10, 2000, True), 129: (1152, 24, 2000, True), 257: (2304, 11, 2000, True)}
+TRAININGS |= {preset: DISTILLED[own[0]] for preset, own in COMPRESSED.items()}
+
+# The recipes of every row of our own, by table, from top to bottom.
+ROWS = {
+    "compression": list(COMPRESSED),
+    "sota": ["paper/base", "paper/student", "paper/student-cache"],
+    "context": [f"paper/context-{n}" for n in (1025, 513, 257, 129, 97, 65)],
+    "cache": [f"paper/cache-{n}" for n in ("0", "0-11.0m", "0-15.2m", "1000", "2000")],
+    "cache-search": [
+        *(f"paper/search-no-cache-{n}000" for n in (2, 4, 6)),
+        *(f"paper/search-{n}000" for n in (2, 2, 4, 6, 8)),
+    ],
 }
 
 # preset: batch while pruning
-PRUNINGS = {
-    "paper/micronet": 9,
-    "paper/compression-97-0.239-2000-8": 9,
-    "paper/compression-129-0.358-3000-9": 12,
-    "paper/compression-257-0.358-2000-9": 8,
+PRUNINGS = {"paper/micronet": 9} | {
+    preset: {97: 9, 129: 12, 257: 8}[own[0]] for preset, own in COMPRESSED.items()
 }
 
 
@@ -92,7 +124,8 @@ def test_windows_batches_cache_and_hebbian_of_every_row(preset: str) -> None:
     own = (recipe.train.window, recipe.train.batch, cache, recipe.hebbian is not None)
     assert own == TRAININGS[preset]
     assert (recipe.train.steps, recipe.train.warmup, recipe.train.clip) == (200_000, 1_000, 0.5)
-    assert recipe.train.final_learning_rate == 0
+    assert (recipe.train.optimizer, recipe.train.sampling) == ("adam", "random")
+    assert recipe.train.final_learning_rate == 0  # at the end of a cosine
     # Appendix A says 0.0001 for the student; every student configuration has 0.001.
     assert recipe.train.learning_rate == (0.0005 if preset == "paper/teacher" else 0.001)
     assert recipe.model.dropout == (0.1 if preset == "paper/teacher" else 0.0)
@@ -103,6 +136,45 @@ def test_windows_batches_cache_and_hebbian_of_every_row(preset: str) -> None:
         values = (recipe.cache.theta, recipe.cache.lam, recipe.cache.trained)
         assert values == ((0.024, 0.068, False) if fixed else (0.016, 0.07, True))
         assert recipe.cache.ramp == 0
+
+
+@pytest.mark.parametrize("preset", COMPRESSED)
+def test_context_sparsity_cache_and_bits_of_the_compression_table(preset: str) -> None:
+    recipe = load_recipe(preset)
+    assert recipe.prune and recipe.search and recipe.quantize
+    found = (recipe.prune.sparsity, recipe.search.cache_size, recipe.quantize.bits)
+    assert (recipe.model.context, *found) == COMPRESSED[preset]
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_every_row_is_made_by_its_own_recipe(name: str) -> None:
+    table = load_table(name)
+    rows = [row.recipe(table.columns[-1], "paper") for row in table.rows]
+    assert [preset for preset in rows if preset] == ROWS[name]
+    for preset, row in zip(COMPRESSED, load_table("compression").rows, strict=True):
+        context, sparsity, size, bits = COMPRESSED[preset]
+        assert row.label.startswith(f"C {context}, {sparsity}, {size}, {bits} bits")
+
+
+@pytest.mark.parametrize(
+    ("preset", "size"),
+    [(f"paper/search-{n}000", n * 1000) for n in (2, 4, 6, 8)]
+    + [(f"paper/search-no-cache-{n}000", n * 1000) for n in (2, 4, 6)],
+)
+def test_sizes_of_the_searched_caches(preset: str, size: int) -> None:
+    search = load_recipe(preset).search
+    assert search
+    assert (search.cache_size, search.confirm) == (size, False)
+
+
+def test_shapes_of_the_larger_models_without_a_cache() -> None:
+    for preset, keys in (
+        ("paper/cache-0-11.0m", {"key_width": 48, "value_width": 48, "ffn_width": 1024}),
+        ("paper/cache-0-15.2m", {"width": 384, "embedding_widths": [384, 64, 16]}),
+        ("paper/cache-0-15.2m", {"key_width": 36, "value_width": 36, "ffn_width": 768}),
+        ("paper/base", {"cutoffs": [], "embedding_widths": [256], "context": 257}),
+    ):
+        assert some(section(load_recipe(preset), "model"), keys) == keys
 
 
 def test_both_teachers() -> None:
@@ -199,6 +271,19 @@ PRINTED = {
         "8.3M 17.9M 34.8",
         "8.3M 18.4M 33.6",
     ],
+    # Parameters, operations, perplexity, time; the teacher's 23.0 is in appendix A too.
+    "pipeline": [
+        "74M 149M 30 h",
+        "8.3M 17M 39.5",
+        "18M 33.7",
+        "33.6",
+        "33.0 3 min",
+        "53.9M 111M 23.0 48 h",
+        "8.3M 18M 32.4 30 h",
+        "5.6M 13M 34.6 15 h",
+        "33.8 3 min",
+        "1.8M 8.8M 34.1 2 min",
+    ],
     "hebbian": ["36.0 34.5", "34.1 29.7", "39.5 33.7", "39.2 33.6"],
     "cache-search": [
         "34.8 0.0922 0.0197",
@@ -211,6 +296,11 @@ PRINTED = {
         "32.4 0.160 0.0284",
     ],
 }
+
+
+def test_every_table_with_printed_numbers_is_transcribed() -> None:
+    assert set(PRINTED) == set(table_names()) - {"claims"}
+    assert not any(row.printed for row in load_table("claims").rows)
 
 
 @pytest.mark.parametrize("name", PRINTED)

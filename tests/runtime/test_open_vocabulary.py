@@ -6,11 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.support.engines import CACHED, ENGINES, INTEGERS, Opener
 from tests.support.pages import blocks
 from tests.support.shapes import SMALL
+from tests.support.texts import hostile
 
 from micronet_lm.artifact import read_packed, write_packed
 from micronet_lm.artifact.random_model import Choice, random_model
@@ -66,15 +68,44 @@ def test_bits_per_byte_are_the_sum_of_their_parts(lm: LM) -> None:
     assert lm.bits_per_byte(TEXT) == lm.open_score(TEXT).bits_per_byte
 
 
-def test_two_texts_cost_what_they_cost_after_each_other(lm: LM) -> None:
-    """A line end between two texts counts once."""
-    session = lm.engine.start()
-    whole = lm.open_score("the a1\nb2")
-    ids = lm.encoder.ids("the a1\nb2")
-    scores = lm.engine.score(np.concatenate([[lm.encoder.line_end], ids]))
-    assert whole.log_probability == pytest.approx(float(scores.sum()), abs=1e-4)
-    assert whole.tokens == 4
-    assert session.tokens == 0
+def test_a_text_costs_what_its_lines_cost_after_each_other(lm: LM) -> None:
+    """The line end between them counts once; known words cost what the closed vocabulary says."""
+    whole, first = lm.open_score("the a1\nb2"), lm.open_score("the a1\n")
+    state = lm.start()
+    state.feed("\nthe a1\n")
+    assert whole.log_probability == pytest.approx(
+        first.log_probability + state.logprob("b2"), abs=1e-4
+    )
+    assert (whole.tokens, first.tokens, whole.bytes, first.bytes) == (4, 3, 9, 7)
+    ids = [lm.encoder.line_end, *lm.encoder.ids("the a1\nb2").tolist()]
+    assert whole.log_probability == pytest.approx(float(lm.engine.score(ids).sum()), abs=1e-4)
+
+
+@pytest.fixture(scope="module")
+def engines(tmp_path_factory: pytest.TempPathFactory) -> list[LM]:
+    path = tmp_path_factory.mktemp("engines") / "model.safetensors"
+    write_packed(path, spelling_model(CACHED))
+    return [LM(open_engine(path, name)) for name in ENGINES]
+
+
+@settings(max_examples=60)
+@given(text=st.one_of(hostile, st.text(st.characters(codec="utf-8"), max_size=40)))
+def test_every_text_has_one_probability_in_all_engines(engines: list[LM], text: str) -> None:
+    one = engines[0]
+    tokens = one.encoder.tokens(text)
+    shown = one.join(tokens)
+    if not shown:
+        with pytest.raises(InferenceError, match="without words"):
+            one.bits_per_byte(text)
+        return
+    assert "".join(one.screen.pieces(tokens)) == shown  # spaces and line ends belong to tokens
+    for learn in (True, False):
+        found = [lm.open_score(text, learn=learn) for lm in engines]
+        for other in found:
+            assert (other.bytes, other.characters) == (len(shown.encode()), len(shown))
+            assert 0 < other.bits < math.inf
+            assert other.bits == pytest.approx(found[0].bits, abs=1e-3 * len(tokens))
+            assert other.bits_per_byte == other.bits / len(shown.encode())
 
 
 def test_the_engines_spell_alike(tmp_path: Path) -> None:

@@ -91,6 +91,30 @@ def test_after_forgetting_no_byte_depends_on_the_word(lm: LM, tmp_path: Path) ->
     assert "quibblesnark" in offered(lm, personal, "quib")  # typed again
 
 
+def test_what_a_killed_process_left_is_removed(
+    lm: LM, personal: Personal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(self: Path, target: Path) -> None:
+        self.with_suffix(".kept").write_bytes(self.read_bytes())
+        raise KeyboardInterrupt
+
+    personal.learn("the a1\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            personal.learn(TEXT)
+    (kept,) = tmp_path.glob("*.kept")  # as it would be if nobody could have removed it
+    left = kept.rename(kept.with_suffix(".tmp"))
+    assert b"frobnicator" in left.read_bytes()
+    others = [tmp_path / name for name in (".me.personal.tmp", ".me.personal.mine.tmp", "me.tmp")]
+    for other in others:
+        other.write_bytes(b"mine")
+    personal.forget("frobnicator")
+    assert not any(b"frob" in path.read_bytes().lower() for path in tmp_path.iterdir())
+    assert not left.exists()
+    assert all(other.exists() for other in others)
+
+
 def test_a_word_of_the_vocabulary_is_forgotten_with_what_read_it(lm: LM, tmp_path: Path) -> None:
     personal = lm.personal(tmp_path / "me.personal")
     word = "é"

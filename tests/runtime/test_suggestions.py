@@ -44,7 +44,7 @@ def test_near_beginnings_are_those_within_the_distance(typed: str) -> None:
     """Against an independent computation, for beginnings that keep the first letter."""
     words = [word.lower() for word in WORDS]
     for limit in (0.5, 1.0, 2.0):
-        found = Beginnings(words).near(typed, limit, steps=10**6)
+        found = Beginnings(words).near(typed, limit, visits=10**6)
         every = {word[:n] for word in words for n in range(1, len(word) + 1) if word[0] == typed[0]}
         assert {word for word in found if word[0] == typed[0]} <= every
         assert all(found[word] == distance(typed, word) for word in found)

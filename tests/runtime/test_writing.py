@@ -1,4 +1,4 @@
-"""Text that a model writes: steps with their log-probabilities, and where it stops."""
+"""Text that a model writes: tokens with their log-probabilities, and where it stops."""
 
 import math
 from dataclasses import replace
@@ -65,30 +65,30 @@ def test_a_space_at_the_end_of_a_text_is_not_written_twice(open_model: Opener) -
     assert after_space == [after_word[0][1:], *after_word[1:]]
 
 
-def test_steps_tell_what_the_model_thought(lm: LM) -> None:
-    steps = list(lm.begun("the a1").steps(6, temperature=2.0, seed=1, alternatives=3))
-    assert [step.piece for step in steps] == list(lm.generate("the a1", 6, 2.0, seed=1))
+def test_tokens_come_with_what_the_model_expected(lm: LM) -> None:
+    found = list(lm.begun("the a1").write_tokens(6, temperature=2.0, seed=1, alternatives=3))
+    assert [each.piece for each in found] == list(lm.generate("the a1", 6, 2.0, seed=1))
     state = lm.after("the a1")
-    for step in steps:
-        assert step.log_probability == pytest.approx(state.logprob(step.token), abs=1e-5)
+    for each in found:
+        assert each.log_probability == pytest.approx(state.logprob(each.token), abs=1e-5)
         best = state.top_k(3, special=True)
-        assert list(step.alternatives.values()) == pytest.approx(
+        assert list(each.alternatives.values()) == pytest.approx(
             [math.log(chance) for _, chance in best], abs=1e-5
         )
-        state.feed_words([step.token])
-    plain = next(lm.begun("the").steps(1))
+        state.feed_words([each.token])
+    plain = next(lm.begun("the").write_tokens(1))
     assert (plain.log_probability, plain.alternatives) == (None, {})
 
 
 def test_reading_tells_the_same_numbers_as_scoring(lm: LM) -> None:
     text = "the a1 , b2 unheard-of\nthe a1"
     tokens = lm.encoder.tokens(text)
-    steps = list(lm.start().read_steps(tokens, 2))
-    assert steps[0].log_probability is None
+    found = list(lm.start().read_tokens(tokens, 2))
+    assert found[0].log_probability is None
     scores = [score for _, score in lm.score(text)]
-    assert [step.log_probability for step in steps[1:]] == pytest.approx(scores, abs=1e-5)
-    assert "".join(step.piece for step in steps) == lm.join(tokens)
-    for step in steps[1:]:  # clients take equal numbers for 'this was the likeliest'
-        is_likeliest = step.log_probability == max(step.alternatives.values())
-        shown = " <unk>" if step.token.startswith("unheard") else step.piece
-        assert is_likeliest == (shown == next(iter(step.alternatives)))
+    assert [each.log_probability for each in found[1:]] == pytest.approx(scores, abs=1e-5)
+    assert "".join(each.piece for each in found) == lm.join(tokens)
+    for each in found[1:]:  # clients take equal numbers for 'this was the likeliest'
+        is_likeliest = each.log_probability == max(each.alternatives.values())
+        shown = " <unk>" if each.token.startswith("unheard") else each.piece
+        assert is_likeliest == (shown == next(iter(each.alternatives)))

@@ -25,6 +25,7 @@ def test_openai(server: Server, lm: mn.LM) -> None:
     openai = pytest.importorskip("openai", reason="the client openai is not installed")
     client: Any = openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0)
     assert [model.id for model in client.models.list()] == ["demo"]
+    assert client.models.retrieve("demo").id == "demo"
     answer = client.completions.create(
         model="demo", prompt="Return a new", max_tokens=8, temperature=0, logprobs=3, echo=True
     )
@@ -66,7 +67,7 @@ DOCUMENTS: list[dict[str, Any]] = [
 
 def test_lm_evaluation_harness(server: Server, lm: mn.LM, tmp_path: Path) -> None:
     """Its log-likelihoods are those of the Python API, and so is what it counts."""
-    pytest.importorskip("lm_eval", reason="lm-eval is not installed: micronet-lm[serve-test-heavy]")
+    pytest.importorskip("lm_eval", reason="lm-eval is not installed: make test-harness")
     data = tmp_path / "data.jsonl"
     data.write_text("".join(json.dumps(one) + "\n" for one in DOCUMENTS))
     (tmp_path / "task.yaml").write_text(TASK.replace("DATA", str(data)))

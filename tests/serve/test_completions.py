@@ -1,10 +1,12 @@
 """`POST /v1/completions` and its company: OpenAI's shape, with the Python API's numbers."""
 
 import json
+import urllib.request
 from typing import Any
 
 import pytest
-from tests.support.servers import Server
+from tests.support.servers import Server, serving
+from tests.support.waiting import PATIENCE, wait_until
 
 import micronet_lm as mn
 
@@ -122,6 +124,26 @@ def streamed(server: Server, body: dict[str, Any]) -> list[Any]:
     return [json.loads(line.removeprefix("data: ")) for line in lines]
 
 
+def test_a_stream_comes_while_it_is_written_and_ends_with_its_client() -> None:
+    """With one thread, which others would wait for until 256,000 words are written."""
+    body = {"prompt": "Return", "max_tokens": 2_000, "n": 128, "stream": True}
+    with serving("demo", "--threads", "1", "--timeout", "3600") as server:
+        request = urllib.request.Request(  # noqa: S310
+            f"{server.url}/v1/completions",
+            data=json.dumps(body).encode(),
+            headers={"content-type": "application/json"},
+        )
+
+        def in_hand() -> bool:
+            return "micronet_requests_in_hand 1" in server.get("/metrics").body.decode()
+
+        with urllib.request.urlopen(request, timeout=PATIENCE) as reply:  # noqa: S310
+            assert reply.readline().startswith(b'data: {"id":"cmpl-')
+            assert in_hand()
+        wait_until(lambda: not in_hand(), "the end of what nobody reads")
+        assert server.ask("/v1/next", text="Return a")["words"]
+
+
 @pytest.mark.parametrize(
     ("body", "status", "sentence"),
     [
@@ -130,7 +152,10 @@ def streamed(server: Server, body: dict[str, Any]) -> list[Any]:
         ({"prompt": [[]]}, 400, "empty list of ids"),
         ({"prompt": []}, 413, "0 prompts"),
         ({"prompt": [2**70]}, 400, "ids must be from 0 to 7136"),
-        ({"prompt": {"a": 1}}, 400, "prompt"),
+        ({"prompt": {"a": 1}}, 400, "prompt must be a text, a list of texts, a list of ids, or"),
+        ({"prompt": None}, 400, "prompt must be a text, a list of texts, a list of ids, or"),
+        ({"prompt": [1, "a"]}, 400, "prompt must be a text, a list of texts, a list of ids, or"),
+        ({"stop": 5}, 400, "stop must be a text or a list of texts"),
         ({"max_tokens": 1e9}, 400, "max_tokens"),
         ({"max_tokens": 10_000}, 413, "max_tokens must be at most 2,048"),
         ({"temperature": -1}, 400, "temperature must be greater than or equal to 0"),
@@ -155,6 +180,8 @@ def test_what_cannot_be_done_is_said(
 def test_models_and_tokens(server: Server, lm: mn.LM) -> None:
     (model,) = server.get("/v1/models").json["data"]
     assert (model["id"], model["object"]) == ("demo", "model")
+    assert server.get("/v1/models/demo").json == model
+    assert server.get("/v1/models/other").status == 404
     info = server.get("/tokenizer_info").json
     text = "Return a new list.\nReturn f(x)"
     tokens = server.ask("/tokenize", prompt=text, return_token_strs=True)

@@ -4,6 +4,8 @@ import json
 import socket
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
+from contextlib import ExitStack
+from http.client import HTTPConnection
 from urllib.parse import urlsplit
 
 import pytest
@@ -11,6 +13,7 @@ from tests.support.servers import Reply, Server, serving
 from tests.support.waiting import PATIENCE, working
 
 import micronet_lm as mn
+from micronet_lm.serve.settings import Limits
 
 PRIVATE = "Return a secret"
 KEY = {"authorization": "Bearer open-sesame"}
@@ -68,6 +71,20 @@ def test_wrong_bodies_are_refused_with_a_sentence(server: Server) -> None:
     # Pages of other sites may send plain text without asking first; that is not taken for JSON.
     plain = server.send("POST", "/v1/next", b'{"text": "a"}', content_type="text/plain")
     assert plain.status == 400
+    bare = HTTPConnection(urlsplit(server.url).netloc, timeout=PATIENCE)
+    bare.request("POST", "/v1/next", b'{"text": "a"}')  # nor is a body that says nothing of itself
+    assert bare.getresponse().status == 400
+    bare.close()
+
+
+def test_head_is_answered_as_get_without_the_body(server: Server) -> None:
+    """As load balancers and `curl -I` ask."""
+    for path in ("/", "/health", "/v1/models"):
+        head, get = server.send("HEAD", path, None), server.get(path)
+        assert (head.status, head.body) == (200, b"")
+        assert head.headers["content-length"] == get.headers["content-length"]
+    assert server.send("HEAD", "/v1/next", None).status == 405
+    server.wait_for_log("request", '"HEAD", "route": "/health", "status": 200')
 
 
 def test_host_names_of_others_are_refused(server: Server) -> None:
@@ -112,6 +129,11 @@ def test_a_key_and_other_sites(narrow: Server) -> None:
     assert friend.headers["access-control-allow-origin"] == "https://friend.test"
     stranger = narrow.get("/v1/models", origin="https://stranger.test", **KEY)
     assert "access-control-allow-origin" not in stranger.headers
+    ask = {"access_control_request_method": "POST"}
+    ask["access_control_request_headers"] = "authorization,content-type"
+    for origin, status in (("https://friend.test", 200), ("https://stranger.test", 400)):
+        asked_first = narrow.send("OPTIONS", "/v1/next", None, origin=origin, **ask)
+        assert asked_first.status == status
     socket_url = narrow.url.replace("http", "ws") + "/v1/type"
     with pytest.raises(WebSocketException):
         connect(socket_url)
@@ -190,3 +212,29 @@ def test_keystrokes(server: Server, lm: mn.LM) -> None:
         for wrong in ("{", '{"k": 0}', '{"unheard": 1}', "[]"):
             assert told(wrong)["error"]
         assert told('{"id": 5}')["id"] == 5  # it goes on after that
+
+
+def test_a_socket_that_is_refused_is_told_why(server: Server) -> None:
+    """The reason comes in the closing frame, which browsers show to a page."""
+    from websockets.exceptions import ConnectionClosed
+    from websockets.sync.client import connect
+
+    url = server.url.replace("http", "ws") + "/v1/type"
+
+    def closed(place: str) -> tuple[int, str]:
+        with connect(place) as typing, pytest.raises(ConnectionClosed) as caught:
+            typing.recv(PATIENCE)
+        assert caught.value.rcvd
+        return caught.value.rcvd.code, caught.value.rcvd.reason
+
+    assert closed(f"{url}?model=other") == (
+        1008,
+        "there is no model 'other' here: choose one of demo",
+    )
+    code, reason = closed(f"{url}?model={'%C3%A9' * 200}")
+    assert code == 1008
+    assert 100 < len(reason.encode()) <= 123
+    with ExitStack() as stack:
+        for _ in range(Limits().sockets):
+            stack.enter_context(connect(url))
+        assert closed(url) == (1013, "64 WebSockets are open already: try again later")

@@ -93,6 +93,14 @@ def test_a_server_that_cannot_start_says_why(
     assert said.count("\n") == 1
 
 
+def test_the_key_may_come_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MICRONET_API_KEY", "two words")
+    assert main(["serve", "--port", "0"]) == 2
+    assert "the key must be one word" in capsys.readouterr().err
+
+
 def test_two_servers_do_not_share_sessions(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

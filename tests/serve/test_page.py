@@ -1,5 +1,6 @@
 """The page in a real browser: typing, reading, generating, by keyboard, on a phone, in the dark."""
 
+import json
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -11,10 +12,16 @@ from tests.support.servers import Server, serving
 import micronet_lm as mn
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Page, Route, WebSocket
 
 TEXT = "Return a new list of the items.\nReturn a new list of the values."
 PATIENCE = 60_000  # milliseconds; the machine may be busy with other tests
+WATCH = """
+  window.told = [];
+  new MutationObserver(() => window.told.push(document.getElementById("notice").textContent))
+    .observe(document.getElementById("notice"), { childList: true });
+"""
+"""Keeps all that the page says of refusals and errors."""
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +93,26 @@ def test_typing_and_taking_words(page: "Page", lm: mn.LM) -> None:
     assert area
     assert area["x"] <= box["x"]
     assert box["x"] + box["width"] <= area["x"] + area["width"]
+
+
+def test_a_keystroke_costs_one_message_and_one_answer(page: "Page") -> None:
+    sent: list[Any] = []
+    asked: list[str] = []
+
+    def watch(socket: "WebSocket") -> None:
+        socket.on("framesent", lambda frame: sent.append(json.loads(frame)))
+
+    page.on("websocket", watch)
+    with page.expect_websocket() as typing:
+        page.reload()
+    suggested(page)
+    page.on("request", lambda request: asked.append(request.url))
+    for letter in "Return a":
+        with typing.value.expect_event("framereceived", timeout=PATIENCE):
+            page.keyboard.insert_text(letter)
+    messages = [(message["keep"], message["text"]) for message in sent]
+    assert messages == [(0, ""), *enumerate("Return a")]
+    assert asked == []
 
 
 def test_reading_a_text(page: "Page", lm: mn.LM) -> None:
@@ -240,15 +267,53 @@ def test_a_server_that_went_away_and_came_back(browser: "Browser", lm: mn.LM) ->
             pass
 
 
+def ask_for_more(route: "Route") -> None:
+    """Let the server write for a minute, so that it is killed before the end."""
+    wish = {**json.loads(route.request.post_data or ""), "max_tokens": 2_000, "n": 128}
+    route.continue_(post_data=json.dumps(wish))
+
+
+def test_a_server_that_goes_away_while_it_writes(browser: "Browser") -> None:
+    """What was written stays, and what the page says is a sentence, not the browser's error."""
+    from playwright.sync_api import expect
+
+    with serving("demo") as server:
+        pages = opened(browser, server.url)
+        page = next(pages)
+        page.locator('nav a[href="#generate"]').click()
+        page.evaluate(WATCH)
+        page.route("**/v1/completions", ask_for_more)
+        page.get_by_role("button", name="Generate").click()
+        page.locator(".written:not(:empty)").wait_for()  # while it is written
+        server.process.kill()
+        page.wait_for_selector(".dot.lost")
+        expect(page.locator("button.main")).to_have_text("Generate", timeout=PATIENCE)
+        assert page.locator(".story .written").inner_text()
+        told = page.evaluate("window.told")
+        assert set(told) == {"The server does not answer. This page tries again by itself."}
+        for _ in pages:
+            pass
+
+
 def test_a_key_is_asked_for_and_refusals_are_sentences(browser: "Browser") -> None:
     with serving("demo", "--api-key", "open-sesame", "--max-prompt", "40") as locked:
         context = browser.new_context()
         context.set_default_timeout(PATIENCE)
         page = context.new_page()
+        sockets: list[object] = []
+        page.on("websocket", lambda socket: sockets.append(socket))
         page.goto(locked.url)
+        page.locator("#key").wait_for()
+        while len(sockets) < 3:  # those before it were refused; nobody says that nobody answers
+            page.wait_for_timeout(50)
+        assert page.locator("#notice").is_hidden()
+        page.locator("#key").fill("open")
+        page.keyboard.press("Enter")
+        page.locator("#notice", has_text="did not accept this key").wait_for()
         page.locator("#key").fill("open-sesame")
         page.keyboard.press("Enter")
         page.wait_for_selector(".dot.ready")
+        page.locator("#notice").wait_for(state="hidden")
         page.locator("#text").press_sequentially("Return a")
         suggested(page)
         page.goto(f"{locked.url}/#read")

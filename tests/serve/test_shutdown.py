@@ -1,7 +1,9 @@
 """Work that is cancelled, disks that are full, sessions that come back twice: nothing is lost."""
 
 import asyncio
+import os
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +47,14 @@ class Scene:
     """Sessions of the shipped model, kept in a folder."""
 
     def __init__(self, folder: Path, **limits: int) -> None:
-        settings = Settings(sessions=folder / "sessions", limits=Limits(**limits))
+        self.settings = Settings(sessions=folder / "sessions", limits=Limits(**limits))
         self.workers = Workers(2, 16, PATIENCE)
         self.shelf = Shelf({"demo": packed_file("demo")})
-        self.sessions = Sessions(self.shelf, self.workers, settings)
+        self.sessions = self.restarted()
+
+    def restarted(self) -> Sessions:
+        """Return the sessions as another server finds them in the folder."""
+        return Sessions(self.shelf, self.workers, self.settings)
 
     async def begin(self, text: str) -> str:
         opened = self.shelf.get()
@@ -124,6 +130,36 @@ def test_requests_that_bring_a_session_back_at_once_share_it(tmp_path: Path) -> 
         async with own.sessions.using(first) as held:
             assert held.state.tokens == 2 + len(texts)
         await own.sessions.delete(first)
+        own.workers.close()
+
+    asyncio.run(scene())
+
+
+def test_idle_sessions_are_saved_leave_memory_come_back_and_expire(tmp_path: Path) -> None:
+    async def scene() -> None:
+        own = Scene(tmp_path)
+        sessions, settings = own.sessions, own.settings
+        assert sessions.files is not None
+        name = await own.begin("Return a new")
+        async with sessions.using(name) as held:
+            expected = held.state.top_k(3)
+
+        async def idle_for(seconds: float) -> tuple[int, int, bool]:
+            held.used = time.monotonic() - seconds
+            await sessions.sweep()
+            return sessions.live, sessions.saved, name in (sessions.files or ())
+
+        assert await idle_for(-PATIENCE) == (1, 0, False)
+        assert await idle_for(settings.save_after) == (1, 0, True)
+        assert await idle_for(settings.drop_after) == (0, 1, True)
+        async with sessions.using(name) as back:
+            assert back is not held
+            assert back.state.top_k(3) == expected
+        (file,) = tmp_path.glob("sessions/*.session")
+        for age, files in ((settings.expire_after - 3600, [file]), (settings.expire_after, [])):
+            os.utime(file, (time.time() - age,) * 2)
+            await own.restarted().sweep()
+            assert list(file.parent.glob("*.session")) == files
         own.workers.close()
 
     asyncio.run(scene())

@@ -14,7 +14,7 @@ VOCABULARY = 13
 def direct(
     theta: float, lam: float, size: int, states: Tensor, words: Tensor, fade: int = 0
 ) -> Tensor:
-    """P_cache of all words for every token of one text, straight from the definition: (T, V)."""
+    """Return P_cache of all words for every token of a text, by the definition: (T, V)."""
     chances = torch.zeros(len(states), VOCABULARY, dtype=states.dtype)
     for n in range(len(states)):
         entries = range(max(0, n - size), n)
@@ -27,7 +27,7 @@ def direct(
 
 
 def text(length: int, seed: int = 0, batch: int = 1) -> tuple[Tensor, Tensor, Tensor]:
-    """Activations, following words, and a P_softmax of a batch of texts."""
+    """Return activations, following words, and a P_softmax of a batch of texts."""
     torch.manual_seed(seed)
     hidden = torch.randn(batch, length, 6, dtype=torch.float64)
     words = torch.randint(VOCABULARY, (batch, length))

@@ -68,15 +68,15 @@ class Counted:
         return self._done("other", self.value / _value(other))
 
     def exp(self) -> "Counted":
-        """The exponential: one operation."""
+        """Return the exponential: one operation."""
         return self._done("other", math.exp(self.value))
 
     def inverse_root(self) -> "Counted":
-        """1/√: one operation."""
+        """Return 1/√: one operation."""
         return self._done("other", 1 / math.sqrt(self.value))
 
     def positive(self) -> "Counted":
-        """ReLU: one operation."""
+        """Return ReLU: one operation."""
         return self._done("other", max(self.value, 0.0))
 
     def _done(self, kind: str, value: float) -> "Counted":
@@ -139,7 +139,7 @@ class _Step:
             return _times(matrix, row)
 
     def attend(self, x: Vector, number: int, keys: Array, values: Array) -> Vector:
-        """One layer's attention to the C − 1 tokens before and to this one."""
+        """Perform one layer's attention to the C − 1 tokens before and to this one."""
         part, lead, shape = f"layer {number + 1}", f"blocks.{number}.attention", self.shape
         h, k, v = shape.heads, shape.key_width, shape.value_width
         at, tensors = self.tally.at, self.tensors
@@ -174,7 +174,7 @@ class _Step:
             return [a + b for a, b in zip(x, output, strict=True)]
 
     def feed_forward(self, x: Vector, number: int) -> Vector:
-        """One layer's feed-forward part. Its LayerNorm and residual share attention's rows."""
+        """Perform a layer's feed-forward part; LayerNorm and residual share attention's rows."""
         part, lead = f"layer {number + 1}", f"blocks.{number}"
         at, tensors = self.tally.at, self.tensors
         normal = self._norm(x, f"{lead}.ffn_norm", part, "LayerNorm")
@@ -188,7 +188,7 @@ class _Step:
             return [a + b for a, b in zip(x, outer, strict=True)]
 
     def softmax(self, x: Vector, share: float | None) -> Vector:
-        """Probabilities of all words; `share` is the softmax's part where there is a cache."""
+        """Return all words' probabilities; `share` is the softmax's part if there is a cache."""
         tails = len(self.shape.cutoffs)
         chances = self._bin(x, 0, share)
         words, entries = chances[: len(chances) - tails], chances[len(chances) - tails :]
@@ -211,7 +211,7 @@ class _Step:
                 chances[word] = chances[word] + vote
 
     def _bin(self, x: Vector, number: int, factor: Counted | float | None) -> Vector:
-        """Probabilities of a bin's words, times a factor."""
+        """Return the probabilities of a bin's words, times a factor."""
         part, tensors = f"bin {number + 1}", self.tensors
         projection = tensors.get(f"softmax.projections.{number}.weight")
         if projection is not None:
@@ -260,7 +260,7 @@ def _dot(a: Vector, b: Vector) -> Counted:
 
 
 def _times(matrix: Array, x: Vector, bias: Array | None = None) -> Vector:
-    """A matrix times a vector: only non-zero weights and biases take part."""
+    """Multiply a matrix and a vector: only non-zero weights and biases take part."""
     tally, result = x[0].tally, []
     for number, row in enumerate(matrix):
         (places,) = np.nonzero(row)
@@ -272,7 +272,7 @@ def _times(matrix: Array, x: Vector, bias: Array | None = None) -> Vector:
 
 
 def _softmax(scores: Vector, factor: Counted | float | None = None) -> Vector:
-    """Exponentials over their sum, times a factor, which is put into the divisor's place."""
+    """Return exponentials over their sum, times a factor, which is put into the divisor's place."""
     powers = [score.exp() for score in scores]
     total = _sum(powers)
     if factor is None:

@@ -51,7 +51,7 @@ PARTS = {
 
 
 def text(recipe: Recipe) -> Corpus:
-    """A corpus of random words, the frequent ones first, as the paper's bins have them."""
+    """Make a corpus of random words, the frequent ones first, as the paper's bins have them."""
     random, words = np.random.default_rng(0), recipe.model.bounds
     shares = (0.807, 0.145, 0.048)  # of WikiText-103's test split
     bins = random.choice(3, size=60_000, p=shares)

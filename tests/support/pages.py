@@ -9,7 +9,7 @@ def blocks(language: str, page: str) -> list[str]:
 
 
 def console(page: str) -> list[tuple[str, list[str]]]:
-    """The commands of a page's consoles, and the lines that it shows under each."""
+    """Return the commands of a page's consoles, and the lines that it shows under each."""
     found: list[tuple[str, list[str]]] = []
     for line in "".join(blocks("console", page)).splitlines():
         if line.startswith("$ "):
@@ -20,7 +20,7 @@ def console(page: str) -> list[tuple[str, list[str]]]:
 
 
 def without_digits(lines: list[str]) -> list[str]:
-    """Lines as their words, every number as 0: machines differ in last digits."""
+    """Return lines as their words, every number as 0: machines differ in last digits."""
     return [re.sub(r"\d[\d.,]*\d|\d", "0", " ".join(line.split())) for line in lines]
 
 

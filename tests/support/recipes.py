@@ -48,13 +48,13 @@ BRIEF: dict[str, object] = {
 
 
 def tiny_recipe(corpus: Corpus, **overrides: object) -> Recipe:
-    """The tiny recipe, with keys such as `train__steps=3` changed."""
+    """Return the tiny recipe, with keys such as `train__steps=3` changed."""
     dotted = {key.replace("__", "."): value for key, value in overrides.items()}
     return load_recipe("demo", {**TINY, "model.vocabulary": len(corpus.vocabulary), **dotted})
 
 
 def as_words(overrides: Mapping[str, object]) -> list[str]:
-    """Overrides as words of a command line: `--train.steps 3`."""
+    """Return overrides as words of a command line: `--train.steps 3`."""
     words = []
     for key, value in overrides.items():
         text = ",".join(map(str, value)) if isinstance(value, list) else str(value)

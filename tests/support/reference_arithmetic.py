@@ -49,7 +49,7 @@ class Reference:
         return self._quantized(Place.HIDDEN, 0, x)
 
     def projected(self, number: int, hidden: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Hidden states in the width of a bin's table."""
+        """Return hidden states in the width of a bin's table."""
         name = f"softmax.projections.{number}.weight"
         if name not in self.weights:
             return hidden

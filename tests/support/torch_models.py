@@ -42,7 +42,7 @@ def scheme(model: PackedModel) -> Scheme | None:
 
 
 def stored(model: PackedModel) -> dict[str, Tensor]:
-    """A packed model's tensors under the names of a checkpoint."""
+    """Return a packed model's tensors under the names of a checkpoint."""
     found = {name: torch.from_numpy(np.array(own.values)) for name, own in model.tensors.items()}
     for name, own in model.tensors.items():
         if own.scales is not None:

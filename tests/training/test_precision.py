@@ -3,6 +3,9 @@
 import json
 import os
 import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -14,10 +17,12 @@ from tests.support.illegal import execute_illegal_instruction, spoil_bfloat16
 from tests.support.processes import TORCHRUN, train_command
 from tests.support.recipes import tiny_recipe
 from tests.support.runs import same_tensors
+from tests.support.shapes import TWO_BINS
 
 from micronet_lm.cli.main import main
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import ConfigError, RunError
+from micronet_lm.machine import busyness
 from micronet_lm.training import Run, train
 from micronet_lm.training.metrics import read_metrics
 from micronet_lm.training.precision import (
@@ -26,6 +31,7 @@ from micronet_lm.training.precision import (
     autocast,
     choose_products,
     machine_verdict,
+    probe,
     verdict,
     working_products,
 )
@@ -131,6 +137,44 @@ def test_the_verdict_belongs_to_threads_and_settings(monkeypatch: pytest.MonkeyP
     assert len(files) == 4
 
 
+def keep_busyness(monkeypatch: pytest.MonkeyPatch) -> float:
+    """Let limits of time be longer by as much as the machine is busy now; return the factor."""
+    wait = round(busyness() + 0.05, 1)
+    monkeypatch.setattr(verdict, "busyness", lambda: wait)
+    return wait
+
+
+def test_a_busy_machine_has_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fp32 alone takes longer than a trial's seconds there, and that is no hang."""
+    asked: list[tuple[list[str], float]] = []
+
+    def end(words: list[str], *, timeout: float, **_: object) -> None:
+        asked.append((words, timeout))
+        raise subprocess.TimeoutExpired(words, timeout)
+
+    monkeypatch.setattr("subprocess.run", end)
+    for wait in (1.0, 6.0):
+        monkeypatch.setattr(verdict, "busyness", lambda wait=wait: wait)
+        problem = f"the probe gave no answer within {30 * wait:.0f} s"
+        assert machine_verdict(again=True).problem == problem
+        words, timeout = asked[-1]
+        assert (words[4], timeout) == (str(8 * wait), 30 * wait)
+
+
+def test_what_other_programs_take_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def while_others_have_the_core() -> Iterator[None]:
+        time.sleep(1)
+        yield
+
+    monkeypatch.setattr(probe, "SHAPE", TWO_BINS)
+    monkeypatch.setattr(probe, "WINDOW", 8)
+    step = probe._training_step()
+    step(False)
+    monkeypatch.setattr(probe, "nullcontext", while_others_have_the_core)
+    assert 0 < step(False) < 1
+
+
 @pytest.mark.parametrize("how", ["dies", "hangs"])
 def test_a_child_that_dies_or_hangs_means_fp32(
     tmp_path: Path,
@@ -141,10 +185,11 @@ def test_a_child_that_dies_or_hangs_means_fp32(
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", spoil_bfloat16(tmp_path / "site", how))
     monkeypatch.setattr(verdict, "TRIAL_SECONDS", 60.0 if how == "dies" else 3.0)
+    wait = keep_busyness(monkeypatch)
     recipe = tiny_recipe(corpus, train__precision="auto")
     outcome = train(Run(tmp_path / "run"), recipe, corpus)
     assert outcome.finished
-    ended = "SIGILL" if how == "dies" else "no answer within 3 s"
+    ended = "SIGILL" if how == "dies" else f"no answer within {3 * wait:g} s"
     said = capsys.readouterr().err
     assert f"products in float32 (auto: bfloat16: {ended}; " in said
     line = read_metrics(tmp_path / "run" / "metrics.jsonl")[0]
@@ -166,8 +211,9 @@ def test_what_is_only_slow_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """Emulated on a busy machine, a step takes longer than the trial: auto leaves it alone."""
     monkeypatch.setenv("PYTHONPATH", spoil_bfloat16(tmp_path / "site", "crawls"))
     monkeypatch.setattr(verdict, "TRIAL_SECONDS", 4.0)
+    limit = 4 * keep_busyness(monkeypatch)
     found = machine_verdict()
-    assert [(trial.ended, trial.bfloat16) for trial in found.trials] == [(None, 4.0)] * 2
+    assert [(trial.ended, trial.bfloat16) for trial in found.trials] == [(None, limit)] * 2
     assert found.precision == "float32"
     assert choose_products("bfloat16", CPU).precision == "bfloat16"  # who asks for it gets it
 

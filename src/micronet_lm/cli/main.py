@@ -99,7 +99,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _unexpected(error: Exception) -> int:
-    """Turn an error that nobody expected into one sentence, or show its traceback on request."""
+    """Turn an unexpected error into one sentence, or show its traceback on request."""
     if os.environ.get(DEBUG, "") not in ("", "0"):
         raise error
     if isinstance(error, MemoryError):

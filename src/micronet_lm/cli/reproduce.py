@@ -164,6 +164,7 @@ def _make_everything(arguments: Arguments) -> int:
     from micronet_lm.pipeline.pool import run_side_by_side
     from micronet_lm.report.everything import Everything
     from micronet_lm.report.paper_page import page
+    from micronet_lm.report.paper_pictures import write_pictures
 
     pool, scale = asked_pool(arguments), arguments.scale
     out = arguments.out or Path("runs") / "reproduce" / scale
@@ -198,7 +199,8 @@ def _make_everything(arguments: Arguments) -> int:
     more = f" --records {records}" if records else ""
     command = f"micronet reproduce all --scale {scale} --from wikitext-2-v1.zip{more}"
     folder = records.name if records else "stages"
-    write_text(place, page(made, records=folder, command=command))
+    pictures = write_pictures(made, place)
+    write_text(place, page(made, records=folder, command=command, pictures=pictures))
     if failed is not None:
         raise failed
     report = {"page": str(place), "tables": {n: t.as_json() for n, t in made.tables.items()}}
@@ -219,16 +221,20 @@ def _adopt(arguments: Arguments, workspace: "Workspace", targets: "Sequence[Stag
 
 
 def _shown(made: "Reproduction") -> Iterator[RenderableType]:
-    from micronet_lm.report.table_text import headings, lines
+    from micronet_lm.report.table_text import grids
 
-    table = make_table(*headings(made), title=made.table.title, left=True)
-    for line in lines(made):
-        table.add_row(*map(Text, line))
-    yield table
+    title: str | None = made.table.title
+    for head, *lines in grids(made):
+        table = make_table(*head, title=title, left=True)
+        for line in lines:
+            table.add_row(*map(Text, line))
+        yield table
+        title = None
     yield (
         f"Paper: {made.table.source}. Counted from the paper's recipes, zeros as in the authors' "
-        "configurations."
+        f"configurations; ours at scale {made.scale}."
     )
+    yield from made.table.notes_at(made.scale)
 
 
 def _show_figure(arguments: Arguments, runs: list[Path], out: Path) -> int:

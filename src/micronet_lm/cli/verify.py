@@ -1,19 +1,15 @@
 """`micronet verify`: compare what this program wrote with its checksums."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from micronet_lm.cli.output import harmless, make_table, print_report
 from micronet_lm.cli.parsers import Arguments, Verbs, add_verb
-from micronet_lm.errors import MicronetError, UsageError
-from micronet_lm.files import read_json
-from micronet_lm.runs import is_run, open_checkpoint, run_input, run_recipe
-from micronet_lm.runs.files import BEST, CORPUS, LAST, RECIPE, STAGES
-from micronet_lm.runs.seal import seal_holds
+from micronet_lm.damage import Finding, findings
+from micronet_lm.errors import MicronetError
 from micronet_lm.runtime.places import packed_file
 
 _EXAMPLE = """examples:
@@ -23,15 +19,6 @@ _EXAMPLE = """examples:
 The exit code is 1 if something is damaged. What version 0.1 wrote has no checksums: its form is
 checked, and the answer says so.
 """
-
-
-class Finding(NamedTuple):
-    """What was found out about one file or folder."""
-
-    path: str
-    kind: str
-    whole: bool
-    told: str
 
 
 def add(verbs: Verbs) -> None:
@@ -52,157 +39,23 @@ def add(verbs: Verbs) -> None:
 
 
 def _run(arguments: Arguments) -> int:
-    findings = list(
-        _find(packed_file(arguments.path) if not arguments.path.exists() else arguments.path)
-    )
+    path = arguments.path if arguments.path.exists() else packed_file(arguments.path)
+    found = list(findings(path))
     report = {
         "path": str(arguments.path),
-        "whole": all(finding.whole for finding in findings),
-        "found": [finding._asdict() for finding in findings],
+        "whole": all(finding.whole for finding in found),
+        "found": [finding._asdict() for finding in found],
     }
-    print_report(report, _shown(findings), as_json=arguments.json)
-    if damaged := [finding for finding in findings if not finding.whole]:
+    print_report(report, _shown(found), as_json=arguments.json)
+    if damaged := [finding for finding in found if not finding.whole]:
         more = f" (and {len(damaged) - 1} more)" if len(damaged) > 1 else ""
         raise MicronetError(damaged[0].told + more)
     return 0
 
 
-def _shown(findings: list[Finding]) -> Iterator[RenderableType]:
+def _shown(found: list[Finding]) -> Iterator[RenderableType]:
     table = make_table("what", "where", "result")
-    for finding in findings:
+    for finding in found:
         result = finding.told if finding.whole else "damaged"
         table.add_row(finding.kind, harmless(finding.path), Text(result))
     yield table
-
-
-def _find(path: Path) -> Iterator[Finding]:
-    """Yield a finding for each thing at a path."""
-    if path.is_file():
-        if path.name == RECIPE:
-            yield _checked(path, "recipe", lambda: _recipe(path))
-        else:
-            kind, check = _of_file(path)
-            yield _checked(path, kind, check)
-    elif (path / STAGES).is_dir():
-        yield from _pipeline(path)
-    elif is_run(path):
-        yield from _run_folder(path)
-    elif (known := _manifest_kind(path)) is not None:
-        yield _checked(path, known[0], lambda: known[1](path))
-    elif not path.exists():
-        raise UsageError(f"there is nothing at {path}: give a file or folder that micronet wrote")
-    else:
-        raise UsageError(
-            f"{path} is not a packed file, a checkpoint, a run, a corpus, soft labels or a "
-            "pipeline: give something that micronet wrote"
-        )
-
-
-def _checked(path: Path, kind: str, check: Callable[[], str]) -> Finding:
-    try:
-        return Finding(str(path), kind, True, check())
-    except (MicronetError, OSError) as error:
-        told = str(error) if str(path) in str(error) else f"{path}: {error}"
-        return Finding(str(path), kind, False, told)
-
-
-def _of_file(path: Path) -> tuple[str, Callable[[], str]]:
-    # Only checkpoints name their format outside of the metadata that packed files have.
-    with path.open("rb") as file:
-        start = file.read(1 << 16)
-    if b"micronet-checkpoint-" in start:
-        return "checkpoint", lambda: _checkpoint(path)
-    return "packed file", lambda: _packed(path)
-
-
-def _packed(path: Path) -> str:
-    from micronet_lm.artifact import open_packed
-
-    return _whole(checked=open_packed(path).container.checked)
-
-
-def _checkpoint(path: Path) -> str:
-    with open_checkpoint(path) as reader:
-        _ = reader.progress
-        for name in reader.names:
-            reader.tensor(name)
-        return _whole(checked=reader.checked)
-
-
-def _recipe(path: Path) -> str:
-    run_recipe(path.parent)
-    return _whole(checked=seal_holds(path.read_text(encoding="utf-8")) is not None)
-
-
-def _run_folder(path: Path) -> Iterator[Finding]:
-    yield _checked(path / RECIPE, "recipe", lambda: _recipe(path / RECIPE))
-    for name in (BEST, LAST):
-        file = path / name
-        if file.is_file():
-            yield _checked(file, "checkpoint", lambda file=file: _checkpoint(file))  # type: ignore[misc]
-    yield _checked(path, "reference to its corpus", lambda: f"at {run_input(path, CORPUS)[0]}")
-
-
-def _manifest_kind(path: Path) -> tuple[str, Callable[[Path], str]] | None:
-    try:
-        form = read_json(path / "manifest.json")["format"]
-    except (OSError, ValueError, KeyError, TypeError):
-        form = None
-    known: dict[Any, tuple[str, Callable[[Path], str]]] = {
-        "micronet-corpus": ("corpus", _corpus),
-        "micronet-soft-labels": ("soft labels", _labels),
-    }
-    if form is None and (path / "vocabulary.tsv").is_file():
-        return known["micronet-corpus"]
-    return known.get(form)
-
-
-def _corpus(path: Path) -> str:
-    from micronet_lm.corpus import Corpus
-    from micronet_lm.corpus.splits import SPLITS
-
-    corpus = Corpus.open(path)
-    for split in SPLITS:
-        corpus.split(split)
-    return _whole(checked=True)
-
-
-def _labels(path: Path) -> str:
-    from micronet_lm.compression import SoftLabels
-
-    SoftLabels.open(path).check_hashes()
-    return _whole(checked=True)
-
-
-def _pipeline(path: Path) -> Iterator[Finding]:
-    from micronet_lm.pipeline.outputs import check_outputs
-    from micronet_lm.pipeline.workspace import read_record
-
-    for file in sorted((path / STAGES).glob("*.json")):
-        folder = path / file.stem
-        yield _checked(file, "record of a stage", lambda file=file: _record(read_record(file)))  # type: ignore[misc]
-        try:
-            record = read_record(file)
-        except MicronetError:
-            continue
-        if not folder.is_dir() or record is None or not record.complete:
-            continue
-
-        def outputs(folder: Path = folder, record: Any = record) -> str:
-            count = check_outputs(folder, record.outputs, record.stage)
-            return f"{count} files as the stage wrote them" if count else _whole(checked=False)
-
-        yield _checked(folder, f"outputs of {record.stage}", outputs)
-        packed = folder / "model.safetensors"
-        if packed.is_file():
-            yield _checked(packed, "packed file", lambda packed=packed: _packed(packed))  # type: ignore[misc]
-        elif is_run(folder) or _manifest_kind(folder):
-            yield from _find(folder)
-
-
-def _record(record: Any) -> str:
-    return "complete" if record.complete else "begun, not complete"
-
-
-def _whole(*, checked: bool) -> str:
-    return "whole" if checked else "whole in its form; it has no checksum (version 0.1)"

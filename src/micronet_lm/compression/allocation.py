@@ -53,7 +53,7 @@ class Curve:
         self.perplexities = monotone + SLOPE * monotone[0] * self.sparsities
 
     def __call__(self, sparsity: float) -> float:
-        """f_φ(ρ_φ)."""
+        """Return f_φ(ρ_φ)."""
         return float(np.interp(sparsity, self.sparsities, self.perplexities))
 
     def inverse(self, perplexity: float) -> float:

@@ -78,7 +78,7 @@ def exit_code(number: str) -> int | None:
 
 
 def cancel(number: str) -> None:
-    """Cancel a job; one that has ended already does not mind."""
+    """Cancel a job, unless it has ended already."""
     with suppress(OSError, subprocess.TimeoutExpired):
         subprocess.run(  # noqa: S603
             ["scancel", number],  # noqa: S607

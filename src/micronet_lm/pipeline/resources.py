@@ -108,7 +108,7 @@ class Resources:
         return max(1, self.gpu_count(stage)) if stage.name in SHARED else 1
 
     def check(self, stages: Sequence[Stage]) -> None:
-        """Refuse names of stages that there are not, and processes that cannot share a stage."""
+        """Refuse unknown names of stages, and processes that cannot share a stage."""
         for stage in stages:
             self._check_batch(stage, self.node_count(stage) * self.processes(stage))
         known = {stage.name for stage in stages}

@@ -107,7 +107,7 @@ class Training:
 
 
 def _training(recipe: Recipe, text: Corpus) -> Training:
-    """Measure a step; of one with many tokens, two with few sequences, and go on from there."""
+    """Measure a step; estimate one with many tokens from two with few sequences."""
     config = recipe.train
     rows = config.batch // config.accumulate
     few = max(2, STEP_TOKENS // config.window)

@@ -39,7 +39,7 @@ class Interrupted(Exception):  # noqa: N818 (not an error: a requested stop)
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """One step on the way from text to a packed model."""
+    """One part of the way from text to a packed model."""
 
     name: str
     """Name for users."""

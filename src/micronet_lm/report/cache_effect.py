@@ -7,14 +7,14 @@ difference were spread evenly over all tokens, both sums would grow equally.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 By = Literal["tokens", "gaps"]
 
-BINS_A_DECADE = 12
+BINS_PER_DECADE = 12
 """Number of bins per decade of a logarithmic scale."""
 
 
@@ -58,6 +58,16 @@ class CacheEffect:
     def as_json(self) -> dict[str, Any]:
         """Return plain values for a JSON object."""
         return asdict(self)
+
+    @classmethod
+    def from_json(cls, tree: Mapping[str, Any]) -> Self:
+        """Return the data that `as_json` gave."""
+        differences = tuple(
+            Difference(**{**own, "cumulative": tuple(own["cumulative"])})
+            for own in tree["differences"]
+        )
+        lists = {key: tuple(tree[key]) for key in ("edges", "sizes", "new_words")}
+        return cls(by=tree["by"], tokens=tree["tokens"], differences=differences, **lists)
 
 
 def token_gaps(ids: NDArray[np.integer]) -> NDArray[np.int64]:
@@ -105,7 +115,7 @@ def bin_edges(largest: int) -> Sequence[int]:
     """Return whole numbers from 1 past `largest`, evenly spaced on a logarithmic scale."""
     largest = max(1, largest)  # a text without any repeated word has no gap at all
     decades = np.log10(largest + 1)
-    steps = np.logspace(0, decades, int(np.ceil(decades * BINS_A_DECADE)) + 1)
-    edges = np.unique(np.round(steps).astype(np.int64))
+    powers = np.logspace(0, decades, int(np.ceil(decades * BINS_PER_DECADE)) + 1)
+    edges = np.unique(np.round(powers).astype(np.int64))
     edges[-1] = largest + 1
     return [int(edge) for edge in edges]

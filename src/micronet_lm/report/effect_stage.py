@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from micronet_lm.corpus import Corpus
 from micronet_lm.pipeline import Stage
 from micronet_lm.pipeline.stage import Product
-from micronet_lm.report.cache_effect import cache_effect, token_gaps
+from micronet_lm.report.cache_effect import By, cache_effect, token_gaps
 from micronet_lm.report.losses import text_losses
 from micronet_lm.report.tables import CACHE_FIGURES
 from micronet_lm.training import Run
@@ -18,10 +18,24 @@ from micronet_lm.training import Run
 COMPARED = ("no cache", "cache of 1000")
 """Names of the models that are compared with a cache of 2000."""
 
-_REFERENCE = "cache of 2000"
+REFERENCE = "cache of 2000"
+"""Name of the model that they are compared with."""
+
 _ROLES = ("none", "small", "large")
+
 _RARE = 1000
-"""Rank from which the paper calls a word rare."""
+"""Rank up to which the paper calls a word frequent."""
+
+_ENDLESS = 10**9
+
+KINDS: Mapping[str, tuple[By, int, int]] = {
+    "words of rank above 1000": ("tokens", _RARE + 1, _ENDLESS),
+    "gaps below 100": ("gaps", 1, 100),
+    "gaps from 100 to 2000": ("gaps", 100, 2000),
+    "gaps from 1000 to 2000": ("gaps", 1000, 2000),
+    "gaps of 2000 and more": ("gaps", 2000, _ENDLESS),
+}
+"""Kinds of tokens: the figure that sorts them, and the first and the next value there."""
 
 
 def effect_stage(corpus: Stage, students: Sequence[Stage]) -> Stage:
@@ -33,7 +47,7 @@ def effect_stage(corpus: Stage, students: Sequence[Stage]) -> Stage:
 def _compare(here: Path, inputs: Mapping[str, Product]) -> dict[str, Any]:
     here.mkdir(parents=True, exist_ok=True)
     ids = Corpus.open(inputs["corpus"].path).split("valid")
-    names = (*COMPARED, _REFERENCE)
+    names = (*COMPARED, REFERENCE)
     losses = {
         name: text_losses(Run.open(inputs[role].path).model(), ids)
         for name, role in zip(names, _ROLES, strict=True)
@@ -46,27 +60,28 @@ def sums(
     ids: NDArray[np.unsignedinteger], losses: Mapping[str, NDArray[np.floating]]
 ) -> dict[str, dict[str, float]]:
     """Return what each model loses against the reference, in nats per token, by kind of token."""
-    ranks, gaps = ids[1:].astype(np.int64) + 1, token_gaps(ids)[1:]
-    kinds = {
-        "all tokens": np.ones(len(gaps), bool),
-        "words of rank above 1000": ranks > _RARE,
-        "gaps below 100": (gaps > 0) & (gaps < 100),
-        "gaps from 100 to 2000": (gaps >= 100) & (gaps < 2000),
-        "gaps from 1000 to 2000": (gaps >= 1000) & (gaps < 2000),
-        "gaps of 2000 and more": gaps >= 2000,
-        "first occurrences": gaps == 0,
-    }
+    values = {"tokens": ids[1:].astype(np.int64) + 1, "gaps": token_gaps(ids)[1:]}
+    kinds = {"all tokens": np.ones(len(values["gaps"]), bool)}
+    for kind, (by, first, after) in KINDS.items():
+        kinds[kind] = (values[by] >= first) & (values[by] < after)
+    kinds["first occurrences"] = values["gaps"] == 0
     found = {}
     for name in COMPARED:
-        apart = losses[name].astype(np.float64) - losses[_REFERENCE]
+        apart = losses[name].astype(np.float64) - losses[REFERENCE]
         found[name] = {kind: float(apart[own].sum() / len(apart)) for kind, own in kinds.items()}
     return found
 
 
-def claimed(own: Mapping[str, float], quantity: str) -> float:
-    """Return a number that a claim is about, from one model's sums."""
-    if quantity == "rare words' part above a half":
-        return own["words of rank above 1000"] / own["all tokens"] - 0.5
-    if quantity.startswith("minus "):
-        return -own[quantity.removeprefix("minus ")]
-    return own[quantity]
+def shares(figures: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    """Return the share of each kind of token, from the data of the figures.
+
+    Bins do not end where kinds do; between their edges the share is interpolated.
+    """
+    found = {}
+    for what, by in CACHE_FIGURES.items():
+        edges, below = np.log(figures[what]["edges"]), [0.0, *figures[what]["sizes"]]
+        for kind, (own, first, after) in KINDS.items():
+            if own == by:
+                low, high = np.interp(np.log([first, after]), edges, below)
+                found[kind] = float(high - low)
+    return found

@@ -6,22 +6,23 @@ from typing import Any
 
 from micronet_lm.pipeline import Sources, Stage, State, Workspace
 from micronet_lm.pipeline.stage import in_order
+from micronet_lm.report.cache_effect import CacheEffect
 from micronet_lm.report.claims import (
     ASSUMED_NOISE,
     FIGURES,
     Claim,
-    Verdict,
+    Judgement,
     judged,
-    judged_figure,
     load_claims,
     pooled_noise,
 )
-from micronet_lm.report.effect_stage import effect_stage
+from micronet_lm.report.effect_stage import effect_stage, shares
+from micronet_lm.report.figure_claims import judged_figure
 from micronet_lm.report.reproduction import Cell, Reproduction
 from micronet_lm.report.tables import load_table
 
 ORDER = ("hebbian", "cache", "context", "cache-search", "sota", "claims", "compression", "micronet")
-"""Tables in the order in which they are trained: the cheap and telling ones first."""
+"""Tables in the order in which they are trained: the cheap and informative ones first."""
 
 TABLES = (*ORDER, "pipeline")
 
@@ -95,7 +96,25 @@ class Everything:
     def seconds(self) -> float:
         """Return the time that the known results took, wherever they were made."""
         records = [self._site.record(stage) for stage in self.trainings()[0]]
-        return sum(record.seconds for record in records if record)
+        return sum(max(own.seconds, float(own.result.get("seconds", 0))) for own in records if own)
+
+    def budget(self) -> tuple[int, float | None]:
+        """Return the tokens of the plain student's training, and the passes over the text.
+
+        The passes are None where the size of the text is not known.
+        """
+        train = self._student().settings["train"]
+        tokens = train["steps"] * train["batch"] * train["window"] * train["accumulate"]
+        record = self._site.record(self.corpus)
+        size = record.result.get("tokens", {}).get("train") if record else None
+        return tokens, tokens / size if size else None
+
+    def precision(self) -> str:
+        """Return the precision of the plain student's training."""
+        return str(self._student().settings["train"]["precision"])
+
+    def _student(self) -> Stage:
+        return self.tables["hebbian"].targets()[0]
 
     def noise(self) -> float | None:
         """Return the spread of log perplexities over seeds; None while no row has two."""
@@ -110,16 +129,28 @@ class Everything:
 
     def effect(self) -> Mapping[str, Mapping[str, float]] | None:
         """Return what the cache figures sum up, by model; None before they are made."""
-        record = self._site.record(self._effect)
-        return record.result["sums"] if record and record.complete else None
+        made = self._compared()
+        return made["sums"] if made else None
 
-    def verdicts(self) -> dict[str, list[tuple[Claim, Verdict]]]:
+    def figures(self) -> dict[str, CacheEffect]:
+        """Return the data of the cache figures by name; nothing before they are made."""
+        made = self._compared() or {"figures": {}}
+        return {name: CacheEffect.from_json(tree) for name, tree in made["figures"].items()}
+
+    def _compared(self) -> Mapping[str, Any] | None:
+        record = self._site.record(self._effect)
+        return record.result if record and record.complete else None
+
+    def verdicts(self) -> dict[str, list[tuple[Claim, Judgement]]]:
         """Return every claim with its verdict, by table."""
         noise = self.noise() or ASSUMED_NOISE
-        found: dict[str, list[tuple[Claim, Verdict]]] = {}
+        compared = self._compared()
+        parts = shares(compared["figures"]) if compared else {}
+        found: dict[str, list[tuple[Claim, Judgement]]] = {}
         for name, claims in load_claims().items():
             if name == FIGURES:
-                found[name] = [(claim, judged_figure(claim, self.effect())) for claim in claims]
+                sums = self.effect()
+                found[name] = [(own, judged_figure(own, sums, parts, noise)) for own in claims]
                 continue
             made = self.tables[name]
             rows = {row.label: made.cells(row) for row in made.table.rows}

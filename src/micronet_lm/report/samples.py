@@ -142,5 +142,5 @@ def _beginnings(corpus: Corpus) -> list[int]:
         for low, high in pairwise(ends)
         if high - low > 3 * PROMPT and unknown not in ids[low + 1 : low + 1 + PROMPT]
     ]
-    step = max(1, len(lines) // LINES)
-    return lines[step // 2 :: step][:LINES] or [0]
+    stride = max(1, len(lines) // LINES)
+    return lines[stride // 2 :: stride][:LINES] or [0]

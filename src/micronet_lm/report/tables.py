@@ -66,6 +66,14 @@ class Table:
     """Its place in the paper."""
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
+    note: str = ""
+    """What a reader of the paper's numbers must know."""
+    note_at: Mapping[str, str]
+    """What a reader of our own must know, by scale."""
+
+    def notes_at(self, scale: str) -> list[str]:
+        """Return the notes that belong beside the table at a scale."""
+        return [note for note in (self.note, self.note_at.get(scale, "")) if note]
 
 
 @cache
@@ -86,6 +94,8 @@ def load_table(name: str) -> Table:
         source=tree["source"],
         columns=columns,
         rows=tuple(_row(entry, columns) for entry in tree["rows"]),
+        note=tree.get("note", ""),
+        note_at=tree.get("note_at", {}),
     )
 
 

@@ -60,7 +60,7 @@ def common_text(vocabulary: int, tokens: int, seed: int = 0) -> NDArray[np.int64
 
 
 def _streaming(step: Callable[[int], None], ids: NDArray[np.int64], seconds: float) -> float:
-    """Return the tokens per second of a step, repeated for this time."""
+    """Return the tokens per second of a streaming step, repeated for this time."""
     step(int(ids[0]))
     done, begin = 0, time.perf_counter()
     while (spent := time.perf_counter() - begin) < seconds or not done:

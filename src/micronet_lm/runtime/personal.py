@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from micronet_lm.errors import PersonalError
-from micronet_lm.files import make_folder, read_small, replacing
+from micronet_lm.files import leftovers, make_folder, read_small, replacing
 from micronet_lm.runtime.engine import Session
 from micronet_lm.runtime.lessons import Lesson, counted, learned, without
 from micronet_lm.runtime.personal_file import (
@@ -268,6 +268,8 @@ class Personal:
     def _change(self, change: Callable[[Memories], Memories]) -> None:
         """Change the newest memories and write them, while no other process does."""
         with self._locked():
+            for killed in leftovers(self.path):  # nobody else writes now; it may hold a word
+                killed.unlink(missing_ok=True)
             self._refresh()
             memories = change(self._memories)
             with replacing(self.path, mode=_MODE) as temporary:

@@ -1,4 +1,4 @@
-"""What a model thinks of a text: log-probabilities, and how much of the text it does not know."""
+"""How likely texts are: log-probabilities of their tokens, and the share of unknown words."""
 
 import math
 import warnings
@@ -71,7 +71,7 @@ class Perplexity(float):
 
 
 class LineScore(NamedTuple):
-    """What a model thinks of one line."""
+    """The score of one line."""
 
     text: str
     log_probability: float

@@ -22,8 +22,8 @@ _MAGIC = b"micronet state 1\n"
 _TRIES = 32  # draws until a token comes that can be shown; then the likeliest such token is taken
 
 
-class Step(NamedTuple):
-    """One token that was written, and what the model thought before it was read."""
+class TextToken(NamedTuple):
+    """One token of a text, and what the model expected before it read the token."""
 
     token: str
     """The model's own token."""
@@ -39,7 +39,7 @@ _NOTHING: tuple[float | None, dict[str, float]] = (None, {})
 
 
 class State:
-    """A text that is read on and on.
+    """A text that is read piece by piece.
 
     Pieces of text are put together as they are: `feed("Ret")` and `feed("urn a")` read what
     `feed("Return a")` reads. White space at the end means that the last word is whole.
@@ -172,12 +172,12 @@ class State:
         stop: Sequence[str] = (),
     ) -> Iterator[str]:
         """Choose word after word and read each, as `LM.generate` does."""
-        steps = self.steps(max_tokens, temperature, top_k, top_p, seed, special)
+        written = self.write_tokens(max_tokens, temperature, top_k, top_p, seed, special)
         if special:
-            return before_stop((step.token for step in steps), stop)
-        return before_stop((step.piece for step in steps), stop)
+            return before_stop((each.token for each in written), stop)
+        return before_stop((each.piece for each in written), stop)
 
-    def steps(
+    def write_tokens(
         self,
         max_tokens: int,
         temperature: float = 1.0,
@@ -186,43 +186,43 @@ class State:
         seed: int = 0,
         special: bool = False,
         alternatives: int | None = None,
-    ) -> Iterator[Step]:
-        """Write as `write` does, and tell each token.
+    ) -> Iterator[TextToken]:
+        """Write as `write` does; yield each token with its piece of text.
 
-        With `alternatives` (0 or more) also its log-probability and those of so many likely tokens.
+        With `alternatives` (0 or more) also its log-probability and those of as many likely tokens.
         """
         check_whole("max_tokens", max_tokens, 0)
         if temperature != 0:
             check_sampling(temperature, top_k, top_p)
         random = np.random.default_rng(seed)
 
-        def written() -> Iterator[Step]:
+        def written() -> Iterator[TextToken]:
             spaced = self._reader.ends_in_space
             self.settle()
             for _ in range(max_tokens):
                 before = self._reader.place.last
                 token = self._choose(random, temperature, top_k, top_p, special)
-                thought = _NOTHING
+                expected = _NOTHING
                 if alternatives is not None:
-                    thought = self._thought(token, alternatives, spaced)
+                    expected = self._expected(token, alternatives, spaced)
                 self.feed_words([token])
                 piece = self._model.screen.piece(before, token)
-                yield Step(token, piece.removeprefix(" ") if spaced else piece, *thought)
+                yield TextToken(token, piece.removeprefix(" ") if spaced else piece, *expected)
                 spaced = False
 
         return written()
 
-    def read_steps(self, words: Sequence[str], alternatives: int) -> Iterator[Step]:
-        """Read words as `feed_words` does, and tell what the model thought before each.
+    def read_tokens(self, words: Sequence[str], alternatives: int) -> Iterator[TextToken]:
+        """Read words as `feed_words` does; yield each with what the model expected before it.
 
         A word that the vocabulary lacks has the log-probability of `<unk>`, and the first word of a
         text has none.
         """
         for word in words:
             before = self._reader.place.last
-            thought = self._thought(word, alternatives) if self._session.tokens else _NOTHING
+            expected = self._expected(word, alternatives) if self._session.tokens else _NOTHING
             self.feed_words([word])
-            yield Step(word, self._model.screen.piece(before, word), *thought)
+            yield TextToken(word, self._model.screen.piece(before, word), *expected)
 
     def fork(self) -> "State":
         """Return an independent copy of this state."""
@@ -266,7 +266,7 @@ class State:
             self._asked.feed_many(self._model.encoder.ids_in(self._asked, tokens))
         return self._asked, tokens[-1]
 
-    def _thought(
+    def _expected(
         self, token: str, k: int, spaced: bool = False
     ) -> tuple[float | None, dict[str, float]]:
         """Return a token's log-probability, and those of what the k likeliest would add."""

@@ -52,12 +52,12 @@ class Beginnings:
         twin._words = self._words.copy()
         return twin
 
-    def near(self, typed: str, limit: float, steps: int = 4000) -> dict[str, float]:
+    def near(self, typed: str, limit: float, visits: int = 4000) -> dict[str, float]:
         """Return beginnings of words and their costs, all that cost at most `limit`.
 
-        The search ends after so many steps, with what it found until then.
+        The search ends after this many visits of beginnings, with what it has found by then.
         """
-        search = _Search(self._words, typed.lower(), limit, steps)
+        search = _Search(self._words, typed.lower(), limit, visits)
         search.walk(0, len(self._words), "", 0, 0.0)
         return search.found
 
@@ -67,13 +67,13 @@ class _Search:
     words: list[str]
     typed: str
     limit: float
-    steps: int
+    visits: int
     found: dict[str, float] = field(default_factory=dict)
 
     def walk(self, low: int, high: int, prefix: str, at: int, cost: float) -> None:
         """Continue with words[low:high], which begin with `prefix`, and from letter `at`."""
-        self.steps -= 1
-        if self.steps < 0 or cost > self.limit or low >= high:
+        self.visits -= 1
+        if self.visits < 0 or cost > self.limit or low >= high:
             return
         if at == len(self.typed):
             if prefix and cost < self.found.get(prefix, float("inf")):

@@ -45,7 +45,7 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
 
 
 def make_app(service: Service) -> App:
-    """Return the application with its door around it."""
+    """Return the application behind its guard."""
     warnings.simplefilter("ignore", UnknownWordsWarning)  # answers have the number of unknown words
 
     @asynccontextmanager

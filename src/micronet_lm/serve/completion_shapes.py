@@ -2,12 +2,27 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 
 from micronet_lm.serve.settings import MOST_CHOICES, MOST_LOGPROBS
 from micronet_lm.serve.shapes import Answer, ModelName, Request
 
+
+def _told_as(sentence: str) -> WrapValidator:
+    """Refuse what is of none of a field's types with one sentence, not one for each type."""
+
+    def validated(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return handler(value)
+        except ValidationError:
+            raise ValueError(sentence) from None
+
+    return WrapValidator(validated)
+
+
 Prompt = str | list[str] | list[int] | list[list[int]]
+_PROMPT = _told_as("prompt must be a text, a list of texts, a list of ids, or a list of such lists")
+_STOP = _told_as("stop must be a text or a list of texts")
 
 
 class StreamOptions(Request):
@@ -27,7 +42,9 @@ class CompletionRequest(Request):
             ]
         }
     )
-    prompt: Annotated[Prompt, Field(description="A text, ids of tokens, or a list of either.")] = ""
+    prompt: Annotated[
+        Prompt, _PROMPT, Field(description="A text, ids of tokens, or a list of either.")
+    ] = ""
     model: ModelName = None
     max_tokens: Annotated[int | None, Field(ge=0)] = 16
     temperature: Annotated[
@@ -36,7 +53,7 @@ class CompletionRequest(Request):
     top_p: Annotated[float | None, Field(gt=0, le=1)] = 1.0
     top_k: Annotated[int | None, Field(ge=0, description="0 means all words.")] = 0
     seed: Annotated[int | None, Field(ge=-(2**63), lt=2**63)] = None
-    stop: Annotated[str | list[str] | None, Field(description="Texts that end it.")] = None
+    stop: Annotated[str | list[str] | None, _STOP, Field(description="Texts that end it.")] = None
     n: Annotated[int | None, Field(ge=1, le=MOST_CHOICES)] = 1
     echo: bool | None = False
     logprobs: Annotated[int | None, Field(ge=0, le=MOST_LOGPROBS)] = None

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from micronet_lm.runtime.model import LM
 from micronet_lm.runtime.questions import check_text
-from micronet_lm.runtime.state import State, Step
+from micronet_lm.runtime.state import State, TextToken
 from micronet_lm.runtime.stopping import StopStrings
 from micronet_lm.serve.completion_shapes import Choice, CompletionRequest, LogProbs, Prompt, Usage
 from micronet_lm.serve.refusals import Refusal, TooLarge
@@ -46,11 +46,11 @@ class Job:
 
 @dataclass
 class Part:
-    """What a step adds to a choice: text, and tokens with their log-probabilities."""
+    """What one token adds to a choice: text, and the token with its log-probabilities."""
 
     index: int
     text: str = ""
-    steps: list[Step] = field(default_factory=list)
+    tokens: list[TextToken] = field(default_factory=list)
     begin: int = 0
     """Where the first of the tokens begins in the choice's text."""
     finish: Literal["stop", "length"] | None = None
@@ -137,12 +137,12 @@ def told(job: Job, own: Sequence[Part]) -> LogProbs | None:
     tops: list[dict[str, float] | None] = []
     for part in own:
         place = part.begin
-        for step in part.steps:
-            found.tokens.append(step.piece)
-            found.token_logprobs.append(step.log_probability)
+        for each in part.tokens:
+            found.tokens.append(each.piece)
+            found.token_logprobs.append(each.log_probability)
             found.text_offset.append(place)
-            tops.append(None if step.log_probability is None else step.alternatives)
-            place += len(step.piece)
+            tops.append(None if each.log_probability is None else each.alternatives)
+            place += len(each.piece)
     found.top_logprobs = tops if job.logprobs else None
     return found
 
@@ -150,7 +150,7 @@ def told(job: Job, own: Sequence[Part]) -> LogProbs | None:
 def _continued(
     job: Job, state: State, index: int, length: int, deadline: Deadline
 ) -> Iterator[Part]:
-    steps = state.steps(
+    written = state.write_tokens(
         job.max_tokens,
         job.temperature,
         job.top_k,
@@ -160,27 +160,27 @@ def _continued(
     )
     stopping = StopStrings(job.stop)
     shown = length
-    for step in steps:
+    for each in written:
         deadline.check()
-        text = stopping.take(step.piece)
+        text = stopping.take(each.piece)
         shown += len(text)
         cut = stopping.found and shown <= length  # the stop text begins before this token
-        yield Part(index, text, [] if cut else [step], length, written=1)
-        length += len(step.piece)
+        yield Part(index, text, [] if cut else [each], length, written=1)
+        length += len(each.piece)
         if stopping.found:
             break
     finish: Literal["stop", "length"] = "stop" if stopping.found else "length"
     yield Part(index, stopping.rest(), [], length, finish)
 
 
-def _echo(job: Job, prompt: Read, deadline: Deadline) -> Iterator[Step]:
+def _echo(job: Job, prompt: Read, deadline: Deadline) -> Iterator[TextToken]:
     if job.logprobs is None:
         for token, piece in zip(prompt.tokens, job.lm.screen.pieces(prompt.tokens), strict=True):
-            yield Step(token, piece, None, {})
+            yield TextToken(token, piece, None, {})
         return
-    for step in job.lm.start().read_steps(prompt.tokens, job.logprobs):
+    for each in job.lm.start().read_tokens(prompt.tokens, job.logprobs):
         deadline.check()
-        yield step
+        yield each
 
 
 def _begun(lm: LM, prompt: Read, *, keep_space: bool) -> State:

@@ -74,6 +74,9 @@ class Guard:
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
+        method = scope["method"]
+        if method == "HEAD":  # answered as GET; the server underneath leaves the body out
+            scope = {**scope, "method": "GET"}
         body = _Body(receive, self._settings.limits.body, self._settings.limits.seconds)
         status, sent = 500, 0
 
@@ -110,11 +113,11 @@ class Guard:
         finally:
             seconds = time.perf_counter() - began
             route = _route(scope)
-            self._service.metrics.answered(route, scope["method"], status, seconds)
+            self._service.metrics.answered(route, method, status, seconds)
             texts = {"body": body.shown} if self._service.log.texts else {}
             self._service.log.info(
                 "request",
-                method=scope["method"],
+                method=method,
                 route=route,
                 status=status,
                 ms=round(1000 * seconds, 2),
@@ -234,7 +237,7 @@ class _Body:
         return message
 
     def _cut(self, refusal: Refusal) -> Message:
-        """Remember why; the application sees a client that went, whatever it makes of it."""
+        """Record the refusal; the application is told that the client has disconnected."""
         self.refusal, self._whole = refusal, True
         return {"type": "http.disconnect"}
 

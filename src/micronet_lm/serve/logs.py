@@ -11,7 +11,7 @@ SHOWN = 2_000
 
 
 class Log:
-    """Writes what happens."""
+    """A log of lines of JSON."""
 
     def __init__(self, stream: TextIO | None = None, *, texts: bool = False) -> None:
         self._stream = stream or sys.stderr

@@ -61,8 +61,12 @@ def routes(service: Service) -> APIRouter:
     @router.get("/v1/models")
     async def list_models() -> ModelList:
         """List the models of this server."""
-        found = [ModelObject(id=one.name, created=one.created) for one in service.shelf.models]
-        return ModelList(data=found)
+        return ModelList(data=[_as_model(one) for one in service.shelf.models])
+
+    @router.get("/v1/models/{name}")
+    async def describe_model(name: str) -> ModelObject:
+        """Describe one model of this server."""
+        return _as_model(service.shelf.get(name))
 
     @router.post("/v1/completions", response_model=CompletionAnswer, responses=EVENTS)
     async def complete_texts(asked: CompletionRequest) -> Any:
@@ -119,6 +123,10 @@ def routes(service: Service) -> APIRouter:
     return router
 
 
+def _as_model(opened: Opened) -> ModelObject:
+    return ModelObject(id=opened.name, created=opened.created)
+
+
 async def _events(
     service: Service, opened: Opened, job: Job, head: dict[str, Any], usage: bool
 ) -> AsyncIterator[str]:
@@ -157,7 +165,7 @@ async def _events(
             choice = Choice(
                 index=item.index,
                 text=item.text,
-                logprobs=told(job, [item]) if item.steps else None,
+                logprobs=told(job, [item]) if item.tokens else None,
                 finish_reason=item.finish,
             )
             answer = CompletionAnswer(**head, model=opened.name, choices=[choice])

@@ -30,7 +30,7 @@ time until a busy event loop gives it back."""
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, which would raise the signals that ended it once more."""
+    """uvicorn's server, but the signal that ended it is not raised again."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -137,7 +137,7 @@ class ScoredWord(Answer):
 
 
 class TextScore(Answer):
-    """What a model thinks of one text."""
+    """The score of one text."""
 
     log_probability: float
     perplexity: float

@@ -27,7 +27,7 @@ Stamp = tuple[int, int, int]
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """A model that is ready to answer; who has one keeps it, also when a newer one replaces it."""
+    """A model that is ready to answer; a request keeps its own when a newer one replaces it."""
 
     name: str
     path: Path

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from micronet_lm.errors import MicronetError
 from micronet_lm.runtime.edited_text import EditedText
 from micronet_lm.serve.guard import SUBPROTOCOL
-from micronet_lm.serve.refusals import TooLarge
+from micronet_lm.serve.refusals import NotFound, TooLarge
 from micronet_lm.serve.routes_questions import as_words
 from micronet_lm.serve.service import Service
 from micronet_lm.serve.session_shapes import Keystroke, SocketError, Suggested
@@ -32,6 +32,9 @@ def routes(service: Service) -> APIRouter:
     @router.websocket("/v1/type")
     async def type_text(socket: WebSocket, model: str | None = None) -> None:
         """Answer keystrokes until the client goes."""
+        offered = socket.scope.get("subprotocols", [])
+        # Also what is refused is accepted first: a browser tells no reason of a failed handshake.
+        await socket.accept(SUBPROTOCOL if SUBPROTOCOL in offered else None)
         if service.metrics.sockets >= limits.sockets:
             service.metrics.refused["busy"] += 1
             await socket.close(
@@ -40,11 +43,10 @@ def routes(service: Service) -> APIRouter:
             return
         try:
             opened = service.shelf.get(model)
-        except MicronetError as error:
-            await socket.close(1008, str(error)[:120])
+        except NotFound as error:
+            service.metrics.refused["not_found"] += 1
+            await socket.close(1008, _as_reason(error))
             return
-        offered = socket.scope.get("subprotocols", [])
-        await socket.accept(SUBPROTOCOL if SUBPROTOCOL in offered else None)
         service.metrics.sockets += 1
         editor = _Editor(EditedText(opened.lm))
         try:
@@ -56,6 +58,11 @@ def routes(service: Service) -> APIRouter:
             service.metrics.sockets -= 1
 
     return router
+
+
+def _as_reason(error: Exception) -> str:
+    """Return a sentence in at most 123 bytes, which is what a closing frame holds."""
+    return str(error).encode()[:123].decode(errors="ignore")
 
 
 async def _answer(service: Service, editor: _Editor, message: str) -> str:

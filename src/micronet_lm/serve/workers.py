@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Deadline:
-    """The time at which work must stop; long work looks at it between its steps."""
+    """The time at which work must stop; long work checks it again and again."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -101,7 +101,7 @@ class Workers:
 
 
 async def _to_the_end(future: "asyncio.Future[T]") -> T:
-    """Wait for work although the waiting is cancelled; whoever comes after must find it done."""
+    """Wait for work even if the waiting is cancelled: the next request must find it complete."""
     cancelled: asyncio.CancelledError | None = None
     while not future.done():
         try:
@@ -119,6 +119,6 @@ async def _to_the_end(future: "asyncio.Future[T]") -> T:
 
 
 def _forget(future: "asyncio.Future[Any]") -> None:
-    """Take note of an error that nobody waits for."""
+    """Read the error of work that was given up, or asyncio would report it as lost."""
     if not future.cancelled():
         future.exception()

@@ -23,7 +23,7 @@ class Interruption:
         self.requested = False
         """Whether to save and stop after this step."""
         self.save_requested = False
-        """Whether to save after this step and go on."""
+        """Whether to save after this step and continue."""
         self._first = 0.0
 
     def _stop(self, number: int, frame: FrameType | None) -> None:

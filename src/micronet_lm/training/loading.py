@@ -11,7 +11,7 @@ from micronet_lm.training.processes import Processes
 class Loader:
     """A process's share of each step's sequences.
 
-    A GPU computes while this process goes on: `prefetch` uses that time for the next step's batch.
+    A GPU computes while this process continues: `prefetch` then prepares the next step's batch.
     """
 
     def __init__(self, sampler: Sampler, processes: Processes, rows: int, *, prefix: bool) -> None:

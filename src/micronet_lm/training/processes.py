@@ -214,7 +214,7 @@ def _timeout_minutes() -> float:
 
 
 def _leave_word(processes: Processes, sentence: str) -> None:
-    """Tell the other processes why this one ends; the first to say something is believed."""
+    """Tell the other processes why this one ends; only the first message counts."""
     assert processes.store is not None  # noqa: S101
     with suppress(RuntimeError):  # the store may be gone with another process
         processes.store.compare_set(

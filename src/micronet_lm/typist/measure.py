@@ -37,7 +37,7 @@ class Keyboard(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Typing:
-    """What came of a text that was typed with suggestions."""
+    """The result of typing a text with suggestions."""
 
     slots: int
     """Suggestions that are shown at once."""

@@ -10,6 +10,7 @@ import { makeInside } from "./inside.js";
 const notice = document.getElementById("notice");
 const dot = document.getElementById("connection");
 const view = document.getElementById("view");
+const keyForm = document.getElementById("key-form");
 
 const transport = connect((state, sentence) => {
   dot.className = `dot ${state}`;
@@ -18,7 +19,7 @@ const transport = connect((state, sentence) => {
   if (state === "ready") {
     if (notice.dataset.kind === "lost") hide();
     if (!started) start();
-  } else {
+  } else if (keyForm.hidden) { // a server that waits for its key does answer
     tell(sentence, "lost");
   }
 });
@@ -70,7 +71,8 @@ async function start() {
     made.inside?.shown?.();
   } catch (error) {
     if (error.status === 401) {
-      hide();
+      if (keyForm.hidden) hide();
+      else tell("The server did not accept this key: try another one.", "lost");
       keyForm.hidden = false;
       keyForm.querySelector("input").focus();
     } else {
@@ -79,7 +81,6 @@ async function start() {
   }
 }
 
-const keyForm = document.getElementById("key-form");
 keyForm.addEventListener("submit", (event) => {
   event.preventDefault();
   transport.useKey(keyForm.querySelector("input").value);

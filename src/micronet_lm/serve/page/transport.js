@@ -42,17 +42,25 @@ export function connect(onState) {
       const way = body ? { method: "POST", body: JSON.stringify({ ...body, model }) } : {};
       reply = await fetch(path, { ...way, headers, signal });
     } catch (error) {
-      if (error.name === "AbortError") throw error;
-      onState("lost", LOST);
-      typing.retry();
-      throw new Refused(LOST);
+      throw failed(error);
     }
     if (reply.ok) return reply;
     const told = await reply.json().catch(() => null);
     throw new Refused(told?.error?.message ?? `The server refused this (${reply.status}).`, reply.status);
   }
 
-  const asked = async (path, body) => (await ask(path, body)).json();
+  // What to throw when the browser could not send a request, or not receive the whole answer.
+  function failed(error) {
+    if (error instanceof Refused || error.name === "AbortError") return error;
+    onState("lost", LOST);
+    typing.retry();
+    return new Refused(LOST);
+  }
+
+  async function asked(path, body) {
+    const reply = await ask(path, body);
+    return reply.json().catch((error) => { throw failed(error); });
+  }
 
   return {
     async models() {
@@ -67,9 +75,13 @@ export function connect(onState) {
     card: () => asked(`/card${model ? `?model=${encodeURIComponent(model)}` : ""}`),
     async generate(wish, onPiece, signal) {
       const reply = await ask("/v1/completions", { ...wish, stream: true }, signal);
-      for await (const event of events(reply.body)) {
-        if (event.error) throw new Refused(event.error.message);
-        for (const choice of event.choices) if (choice.text) onPiece(choice.text);
+      try {
+        for await (const event of events(reply.body)) {
+          if (event.error) throw new Refused(event.error.message);
+          for (const choice of event.choices) if (choice.text) onPiece(choice.text);
+        }
+      } catch (error) {
+        throw failed(error);
       }
     },
     useKey(given) {
@@ -120,7 +132,6 @@ function socketFor(onState, chosen) {
     const own = (socket = new WebSocket(place, ways));
     last = [];
     own.onopen = () => {
-      pause = 250;
       onState("ready", "");
       if (waiting) {
         next ??= waiting; // the answer was lost with the connection
@@ -128,7 +139,11 @@ function socketFor(onState, chosen) {
       }
       send();
     };
-    own.onmessage = (event) => own === socket && answered(JSON.parse(event.data));
+    own.onmessage = (event) => {
+      if (own !== socket) return;
+      pause = 250; // not when it opens: a refusal comes after that
+      answered(JSON.parse(event.data));
+    };
     own.onclose = (event) => {
       if (own !== socket) return;
       socket = null;

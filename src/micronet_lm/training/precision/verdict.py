@@ -38,8 +38,8 @@ OURS = "MICRONET_SET_ONEDNN_ISA"
 """Environment variable that marks the one above as set by this package, for child processes."""
 
 TRIAL_SECONDS, PROBE_SECONDS = 8.0, 30.0
-"""Longest time of one trial, and of the whole probe where the machine is idle; a longer one counts
-as a hang."""
+"""Longest time of one trial, and of the whole probe, where the machine is idle (a busy one gets
+more); a longer one counts as a hang."""
 
 HUNG = "no answer within"
 """Beginning of the report of a hang."""
@@ -47,20 +47,20 @@ HUNG = "no answer within"
 DAY = 86_400
 """Seconds for which a hang is remembered: the machine may have been busy."""
 
-FORMAT = 2
+FORMAT = 3
 """Version of the measurement; verdicts of others are not used."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """Result of one setting of torch: seconds per step, or how it ended."""
+    """Result of one setting of torch: processor time per step, or how it ended."""
 
     isa: str | None
     """Value of ONEDNN_MAX_CPU_ISA; None keeps torch's choice."""
     float32: float | None
-    """Seconds per step in fp32; None if not measured."""
+    """Processor time per step in fp32, in seconds; None if not measured."""
     bfloat16: float | None
-    """Seconds per step in bfloat16; None if not measured."""
+    """Processor time per step in bfloat16, in seconds; None if not measured."""
     ended: str | None
     """A signal's name, a hang or an exit code; None after a normal end."""
 
@@ -206,9 +206,10 @@ def _measure() -> Verdict:
     settings, environment = [AS_IS], _environment()
     if ISA_VARIABLE not in environment:  # a value set by the user is kept
         settings.append(HELD_BACK)
+    wait = busyness()
     words = [sys.executable, "-m", "micronet_lm.training.precision.probe"]
-    words += [str(torch.get_num_threads()), str(TRIAL_SECONDS), *settings]
-    limit = PROBE_SECONDS * busyness()
+    words += [str(torch.get_num_threads()), str(TRIAL_SECONDS * wait), *settings]
+    limit = PROBE_SECONDS * wait
     try:
         done = subprocess.run(  # noqa: S603
             words,
