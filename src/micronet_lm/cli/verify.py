@@ -9,10 +9,17 @@ from rich.text import Text
 
 from micronet_lm.cli.output import harmless, make_table, print_report
 from micronet_lm.cli.parsers import Arguments, Verbs, add_verb
+from micronet_lm.config.strict_yaml import LARGEST_TEXT
 from micronet_lm.errors import MicronetError, UsageError
-from micronet_lm.files import read_json
+from micronet_lm.files import (
+    open_regular,
+    read_json,
+    read_json_lines,
+    read_small,
+    refusing_damage,
+)
 from micronet_lm.runs import is_run, open_checkpoint, run_input, run_recipe
-from micronet_lm.runs.files import BEST, CORPUS, LAST, RECIPE, STAGES
+from micronet_lm.runs.files import BEST, CORPUS, COUNTERS, LAST, RECIPE, STAGES
 from micronet_lm.runs.seal import seal_holds
 from micronet_lm.runtime.places import packed_file
 
@@ -20,9 +27,12 @@ _EXAMPLE = """examples:
   micronet verify model.safetensors
   micronet verify runs/demo --json
 
-The exit code is 1 if something is damaged. What version 0.1 wrote has no checksums: its form is
-checked, and the answer says so.
+The exit code is 1 if something is damaged. What version 0.1 wrote has no checksums, nor have the
+JSON files of a run or an analysis: their form is checked, and the answer says so.
 """
+
+_RESULTS = ("sweep.json", "sensitivity.json", "points.jsonl")
+"""Files of which a folder has one that a sweep or an analysis wrote."""
 
 
 class Finding(NamedTuple):
@@ -40,11 +50,11 @@ def add(verbs: Verbs) -> None:
         verbs,
         "verify",
         _run,
-        help="check packed files, runs, corpora, soft labels and pipelines for damage",
+        help="check whatever this program wrote for damage",
         description=(
             "Read everything at PATH and compare it with the checksums that were written with it: "
-            "a packed file, a checkpoint, a run, a corpus, soft labels, or a pipeline with all of "
-            "them."
+            "a packed file, a checkpoint, a run, a corpus, soft labels, a pipeline with all of "
+            "them, a sweep or an analysis, a personal memory, or the sessions of a server."
         ),
         epilog=_EXAMPLE,
     )
@@ -89,12 +99,20 @@ def _find(path: Path) -> Iterator[Finding]:
         yield from _run_folder(path)
     elif (known := _manifest_kind(path)) is not None:
         yield _checked(path, known[0], lambda: known[1](path))
+    elif any((path / name).exists() for name in _RESULTS):
+        yield _checked(path, "results", lambda: _records(path))
+        for folder in sorted(path.iterdir()):
+            if is_run(folder):
+                yield from _run_folder(folder)
+    elif sessions := sorted(path.glob("*.session")):
+        for file in sessions:
+            yield _checked(file, "session", lambda file=file: _session(file))  # type: ignore[misc]
     elif not path.exists():
         raise UsageError(f"there is nothing at {path}: give a file or folder that micronet wrote")
     else:
         raise UsageError(
-            f"{path} is not a packed file, a checkpoint, a run, a corpus, soft labels or a "
-            "pipeline: give something that micronet wrote"
+            f"{path} is not a packed file, a checkpoint, a run, a corpus, soft labels, a pipeline, "
+            "a sweep, a personal memory or a session: give something that micronet wrote"
         )
 
 
@@ -107,12 +125,49 @@ def _checked(path: Path, kind: str, check: Callable[[], str]) -> Finding:
 
 
 def _of_file(path: Path) -> tuple[str, Callable[[], str]]:
-    # Only checkpoints name their format outside of the metadata that packed files have.
-    with path.open("rb") as file:
+    from micronet_lm.runtime.personal_file import MAGIC
+    from micronet_lm.serve.session_files import MARK
+
+    with open_regular(path) as file:
         start = file.read(1 << 16)
-    if b"micronet-checkpoint-" in start:
+    if start.startswith(MAGIC):
+        return "personal memory", lambda: _personal(path)
+    if start.startswith(MARK):
+        return "session", lambda: _session(path)
+    if path.suffix in (".json", ".jsonl"):
+        return "record", lambda: _json(path)
+    # In the metadata of a packed file, such as a name on its card, quotation marks are escaped.
+    if b':"micronet-checkpoint-' in start:
         return "checkpoint", lambda: _checkpoint(path)
     return "packed file", lambda: _packed(path)
+
+
+def _personal(path: Path) -> str:
+    from micronet_lm.runtime.personal_file import whole_body
+
+    with open_regular(path) as file:
+        whole_body(file.read())
+    return _whole(checked=True)
+
+
+def _session(path: Path) -> str:
+    from micronet_lm.serve.session_files import parsed
+
+    with open_regular(path) as file:
+        return _whole(checked=parsed(file.read())[2])
+
+
+def _json(path: Path) -> str:
+    with refusing_damage(path, MicronetError, "restore it, or make it again"):
+        (read_json_lines if path.suffix == ".jsonl" else read_json)(path)
+    return "whole in its form; it has no checksum"
+
+
+def _records(path: Path) -> str:
+    files = [file for file in sorted(path.iterdir()) if file.suffix in (".json", ".jsonl")]
+    for file in files:
+        _json(file)
+    return f"{len(files)} JSON files, whole in their form; they have no checksums"
 
 
 def _packed(path: Path) -> str:
@@ -131,15 +186,16 @@ def _checkpoint(path: Path) -> str:
 
 def _recipe(path: Path) -> str:
     run_recipe(path.parent)
-    return _whole(checked=seal_holds(path.read_text(encoding="utf-8")) is not None)
+    return _whole(checked=seal_holds(read_small(path, LARGEST_TEXT).decode("utf-8")) is not None)
 
 
 def _run_folder(path: Path) -> Iterator[Finding]:
     yield _checked(path / RECIPE, "recipe", lambda: _recipe(path / RECIPE))
-    for name in (BEST, LAST):
+    for name in (BEST, LAST, COUNTERS):
         file = path / name
         if file.is_file():
             yield _checked(file, "checkpoint", lambda file=file: _checkpoint(file))  # type: ignore[misc]
+    yield _checked(path, "records", lambda: _records(path))
     yield _checked(path, "reference to its corpus", lambda: f"at {run_input(path, CORPUS)[0]}")
 
 
@@ -152,8 +208,10 @@ def _manifest_kind(path: Path) -> tuple[str, Callable[[Path], str]] | None:
         "micronet-corpus": ("corpus", _corpus),
         "micronet-soft-labels": ("soft labels", _labels),
     }
-    if form is None and (path / "vocabulary.tsv").is_file():
-        return known["micronet-corpus"]
+    if form not in known and (path / "vocabulary.tsv").exists():
+        form = "micronet-corpus"
+    if form not in known and any(path.glob("*.ids.npy")):
+        form = "micronet-soft-labels"
     return known.get(form)
 
 
@@ -164,6 +222,7 @@ def _corpus(path: Path) -> str:
     corpus = Corpus.open(path)
     for split in SPLITS:
         corpus.split(split)
+    corpus.check_dropped()
     return _whole(checked=True)
 
 
