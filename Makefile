@@ -169,7 +169,7 @@ native-test-threads:  ## the engine's threads under ThreadSanitizer
 # What a fuzzer learned is kept in FUZZ_CORPUS with the counts of all runs, so that the next run continues from there.
 FUZZ_SECONDS ?= 600
 FUZZ_CORPUS  ?= build/fuzz-corpus
-FUZZ_TARGETS ?= utf8,json,metadata,codes,tokenizers,text,restore,open
+FUZZ_TARGETS ?= utf8,json,metadata,codes,tokenizers,text,memories,restore,open
 CLANG        ?= $(firstword $(foreach name,clang++-14 clang++-15 clang++-16 clang++,$(shell command -v $(name))))
 CAMPAIGN     := $(BIN)/python tests/fuzzing/campaign.py --seconds $(FUZZ_SECONDS) --corpus $(FUZZ_CORPUS)
 fuzz:  ## fuzz the readers for FUZZ_SECONDS each: native with libFuzzer (clang), Python's with Atheris if it is there

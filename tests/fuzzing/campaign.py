@@ -27,6 +27,7 @@ NATIVE = {
     "codes": (400, 2),
     "tokenizers": (64, 2),
     "text": (96, 2),
+    "memories": (256, 2),
     "restore": (256, 2),
     "open": (8192, 2),
 }

@@ -59,6 +59,18 @@ REMOVALS = [
         "if (false) damaged",
         "codes",
     ),
+    Removal(
+        "personal.cpp",
+        'if (body.size - at < size) refuse("ends within its words");',
+        "",
+        "memories",
+    ),
+    Removal(
+        "personal.cpp",
+        "if (id < 0 || id >= model.vocabulary.size() + int32_t(words)) refuse",
+        "if (false) refuse",
+        "memories",
+    ),
 ]
 
 
