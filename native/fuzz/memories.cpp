@@ -72,10 +72,10 @@ void recall(const mn_model* model, const Memories& memories) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!size) return 0;
-  const mn_model* opened = fuzz::text_model(data[0] % fuzz::kTextModels);
+  const mn_model* opened = packed::text_model(data[0] % packed::kTextModels);
   const Model& model = *opened->model;
   std::string file(reinterpret_cast<const char*>(data + 1), size - 1);
-  if (data[0] / fuzz::kTextModels % 8 != 7) file = with_checksum(encode_memories(model, {}).substr(0, kBeginning) + file);
+  if (data[0] / packed::kTextModels % 8 != 7) file = with_checksum(encode_memories(model, {}).substr(0, kBeginning) + file);
   Memories memories;
   try {
     memories = decode_memories(model, bytes_of(file));

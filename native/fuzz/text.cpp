@@ -65,8 +65,8 @@ void restore(const mn_model* model, const uint8_t* data, size_t size) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) return 0;
-  const mn_model* model = fuzz::text_model(data[0] % fuzz::kTextModels);
-  const uint8_t kind = data[0] / fuzz::kTextModels;
+  const mn_model* model = packed::text_model(data[0] % packed::kTextModels);
+  const uint8_t kind = data[0] / packed::kTextModels;
   if (kind % 4 == 3) {
     restore(model, data + 2, size - 2);
     return 0;
