@@ -171,6 +171,7 @@ def test_what_cannot_be_answered_is_refused(lm: LM) -> None:
         lambda: lm.start().top_k(3),
         lambda: lm.start().logprob("unheard-of"),
         lambda: lm.restore(b""),
+        lambda: lm.restore("text"),  # type: ignore[arg-type]
     ):
         with pytest.raises(InferenceError):
             question()

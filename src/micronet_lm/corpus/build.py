@@ -134,7 +134,8 @@ def _build(source: Source, out: Path, settings: Settings) -> None:
     clear(out)
     files, unknown = encode(source, tokenizer, vocabulary, counts.tokens, out)
     vocabulary.save(out / VOCABULARY)
-    write_text(out / DROPPED, _dropped(counts.words, vocabulary))
+    dropped = _dropped(counts.words, vocabulary)
+    write_text(out / DROPPED, dropped)
     data = vocabulary.to_bytes()
     files[VOCABULARY] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     Manifest(
@@ -147,6 +148,7 @@ def _build(source: Source, out: Path, settings: Settings) -> None:
         documents=source.documents,
         files=files,
         fingerprint=fingerprint(files, settings.tokenizer),
+        dropped=hashlib.sha256(dropped.encode()).hexdigest(),
     ).save(out)
 
 

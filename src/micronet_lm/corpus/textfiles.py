@@ -16,6 +16,7 @@ from micronet_lm.corpus.splits import (
     splitting_of,
 )
 from micronet_lm.errors import CorpusError
+from micronet_lm.files import open_regular
 
 SUFFIXES = (".txt", ".md")
 """Suffixes of the files that are read from a folder."""
@@ -59,7 +60,7 @@ class TextFiles:
     def blocks(self) -> Iterator[Block]:
         """Read the text in its order."""
         for span in self._spans:
-            with span.path.open("rb") as stream:
+            with open_regular(span.path) as stream:
                 stream.seek(span.start)
                 size = span.stop - span.start
                 name = str(span.path)
@@ -168,7 +169,7 @@ def _line_end(path: Path, offset: int) -> int:
     """Return the first position at or after `offset` where a line begins or the file ends."""
     if offset == 0:
         return 0
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         stream.seek(offset - 1)
         position = offset - 1
         while data := stream.read(BLOCK):
