@@ -120,6 +120,16 @@ def test_too_little_text_is_one_sentence(
     assert not (tmp_path / "mine").exists()
 
 
+def test_a_text_of_one_line_is_refused_before_anything_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = write_lines(tmp_path / "long.txt", ["a few words " * 1_000])
+    assert main(["run", str(text), "--out", str(tmp_path / "mine")]) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == f"Reading {text}."
+    assert "since a text is divided only where lines end" in said[1]
+
+
 def test_facts_are_counted(tmp_path: Path) -> None:
     text = write_lines(tmp_path / "t.txt", ["one two two three"] * 50 + ["once", "four four"])
     facts = read_facts(str(text))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from micronet_lm.config import Recipe, parse_recipe
-from micronet_lm.corpus.build import count
+from micronet_lm.corpus.build import check_content, count
 from micronet_lm.corpus.splits import DEFAULT_RATIO
 from micronet_lm.corpus.textfiles import TextFiles
 from micronet_lm.corpus.tokenizers import newest_tokenizer
@@ -102,6 +102,8 @@ def read_facts(source: str) -> TextFacts:
     """Count a text once; refuse one that is too short."""
     found = TextFiles(source, DEFAULT_RATIO)
     counts = count(found, newest_tokenizer(found.default_tokenizer))
+    if counts.tokens.total() >= FEWEST_TOKENS:  # else `choose` says that there are too few
+        check_content(counts, source)
     words = {least: sum(n >= least for n in counts.words.values()) for least in _RARE}
     return TextFacts(source=source, tokens=counts.tokens.total(), words=words)
 
