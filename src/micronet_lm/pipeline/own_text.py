@@ -29,6 +29,12 @@ ENOUGH_STEPS = 300
 OVERHEAD = 40.0
 """Seconds of a pipeline that no step takes: processes, packing, accounting, the report."""
 
+TABLE_TOKENS = 5_000_000
+"""Training tokens up to which n-grams are counted, in memory."""
+
+TABLE_BYTES = (20_000, 250_000)
+"""Fewest and most bytes of the table of n-grams; between them, a byte per training token."""
+
 _RARE = (1, 2, 3, 5)
 """Counts below which words may become unknown."""
 
@@ -173,10 +179,14 @@ def _recipe(facts: TextFacts, shape: _Shape, share: float) -> Recipe:
             "learning_rate": 0.004 if shape.width <= 128 else 0.002,
             "clip": 1.0,
         },
-        "search": {"cache_size": cache, "ramp": min(200, cache // 4)},
+        # Both are kept only where a part of the validation split that was held back agrees.
+        "search": {"cache_size": cache, "ramp": min(200, cache // 4), "temperature": True},
         "quantize": {"bits": 9, "steps": 1},
         "spelling": {},
     }
+    if training <= TABLE_TOKENS:
+        least, most = TABLE_BYTES
+        tree["ngrams"] = {"budget": int(min(most, max(least, training)))}
     if shape.sparsity:
         tree["prune"] = {
             "sparsity": shape.sparsity,
@@ -238,11 +248,13 @@ def _reasons(
         if fits
         else f"a larger model would have fewer than {ENOUGH_STEPS} steps in {_minutes(minutes)}"
     )
+    table = recipe.ngrams and recipe.ngrams.budget
     parts = [
         f"{training:,} tokens of training text: {layers} of width {model.width}, because {why}",
         f"{corpus.max_vocabulary:,} words, those that occur {corpus.min_count} times or more"
         + (" and are the most frequent" if _is_limited(facts, recipe) else ""),
         f"{share:.3g} of the text each for validation and test",
+        *([f"up to {table:,} bytes of n-grams, if they help short texts"] if table else []),
     ]
     return tuple(parts)
 
