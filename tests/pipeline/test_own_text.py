@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from tests.support.corpora import write_lines
 
+from micronet_lm.artifact import read_packed
 from micronet_lm.cli import own_text as own_text_verb
 from micronet_lm.cli.main import main
 from micronet_lm.config import Recipe, load_recipe
@@ -190,6 +191,8 @@ def test_text_becomes_a_model_in_one_command(
     # The table of n-grams is in the file, or it was tried and did not pay.
     record = json.loads((out / "stages" / "packed.json").read_text())
     assert "table of n-grams" in record["result"]["ngrams"]
+    card = read_packed(out / "packed" / "model.safetensors").card
+    assert card["made_by"] == f"micronet run {text} --out mine"  # and not "micronet run mine"
     other = write_lines(tmp_path / "other.txt", ["x"])
     for more, why in (
         (["run", str(other), "--out", str(out)], f"holds a model of {text}, not of {other}"),

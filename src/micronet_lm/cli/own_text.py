@@ -73,7 +73,8 @@ def own_recipes(arguments: Arguments, root: Path) -> "Recipes":
                 file = Path(temporary) / CHOSEN
             _choose(text, file, arguments.minutes)
         recipes = take_apart(str(file), arguments.overrides)
-    return replace(recipes, name=root.resolve().name)
+    name = root.resolve().name
+    return replace(recipes, name=name, asked=f"{text} --out {name}")
 
 
 def check_not_own(recipe: str, root: Path) -> None:
