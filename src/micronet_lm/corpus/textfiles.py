@@ -173,7 +173,12 @@ def _line_end(path: Path, offset: int) -> int:
         stream.seek(offset - 1)
         position = offset - 1
         while data := stream.read(BLOCK):
-            if (at := data.find(b"\n")) >= 0:
-                return position + at + 1
+            feed = data.find(b"\n")
+            at = data.find(b"\r", 0, len(data) if feed < 0 else feed)
+            if at >= 0:
+                following = data[at + 1 : at + 2] or stream.read(1)
+                return position + at + (2 if following == b"\n" else 1)
+            if feed >= 0:
+                return position + feed + 1
             position += len(data)
     return position

@@ -85,6 +85,7 @@ def stages_of(recipes: Recipes, sources: Sources | None = None) -> dict[str, Sta
             work=partial(
                 stage_work.pack,
                 name=recipes.name,
+                asked=recipes.asked or recipes.name,
                 ngrams=recipes.whole.ngrams,
                 spelling=recipes.whole.spelling,
                 form=recipes.whole.pack,
