@@ -15,7 +15,9 @@ def main() -> None:
     parser.add_argument("--minutes", default="10")
     arguments = parser.parse_args()
     command = [sys.executable, "-m", "micronet_lm", "run", arguments.text, "--out", arguments.out]
-    subprocess.run([*command, "--minutes", arguments.minutes], check=True)
+    done = subprocess.run([*command, "--minutes", arguments.minutes], check=False)
+    if done.returncode:  # the command has said why
+        sys.exit(done.returncode)
     lm = mn.load(arguments.out)
     print("A line may begin with:", *(word for word, _ in lm.top_k("", k=5)))
     print("It writes:", "".join(lm.generate(max_tokens=30, temperature=0.7)))

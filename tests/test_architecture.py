@@ -26,7 +26,8 @@ LAYERS: list[set[str]] = [
     {"training", "runtime"},
     {"compression", "typist"},
     {"pipeline"},
-    {"damage", "diagnosis", "page", "report", "serve", "interop"},
+    {"diagnosis", "page", "report", "serve", "interop"},
+    {"damage"},
     {"cli"},
     {"__main__"},
 ]
@@ -92,6 +93,25 @@ def test_the_torch_free_rooms_know_neither_torch_nor_who_does() -> None:
             names = imported_modules(path)
             assert not {name for name in names if name.split(".")[0] == "torch"}, path
             assert rooms_of(names) <= TORCH_FREE, path
+
+
+def test_files_from_outside_are_opened_by_one_function() -> None:
+    """`files.open_regular` never waits for a pipe; what reads by other means is listed here."""
+    inside = {
+        *("config/loading.py", "corpus/pythondocs.py", "serve/routes_operations.py"),  # our own
+        *("accounting/stage_targets.py", "report/claims.py", "report/tables.py", "page/build.py"),
+        *("machine.py", "diagnosis.py", "serve/metrics.py", "pipeline/jobs.py"),  # /proc and /sys
+        "cli/packed.py",  # a text may come from a pipe
+        *("files.py", "pipeline/outputs.py"),  # itself, and after it has asked for regular files
+    }
+    called = r"\.read_bytes\(\)|\.read_text\(|\.open\(\"r|np\.(load|fromfile)\("
+    reads = re.compile(called + r"|(?<![\w.])(?<!def )open\(")
+    found = {
+        path.relative_to(PACKAGE).as_posix()
+        for _, path in modules()
+        if reads.search(path.read_text(encoding="utf-8"))
+    }
+    assert found <= inside, found - inside
 
 
 def test_torch_is_not_imported_by_the_torch_free_verbs(tmp_path: Path) -> None:

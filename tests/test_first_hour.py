@@ -79,6 +79,19 @@ def test_rescoring_finds_the_sentence() -> None:
     assert example("rescoring.py")[0].endswith("Return a new list of the files in the directory.")
 
 
+def test_a_mistyped_text_is_one_sentence(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "your_text.py"), "mytxt"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "no file or folder of that name" in done.stderr
+
+
 def test_every_example_is_in_the_table() -> None:
     table = (ROOT / "examples" / "README.md").read_text("utf-8")
     programs = sorted(path.name for path in (ROOT / "examples").glob("*.py"))

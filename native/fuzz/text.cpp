@@ -9,36 +9,9 @@
 #include "bytes.hpp"
 #include "characters.hpp"
 #include "micronet.h"
-#include "packed.hpp"
+#include "text_model.hpp"
 
 namespace {
-
-// Models of the three tokenizers, with words that the texts can hold.
-const mn_model* model_of(int kind) {
-  static mn_model* models[3] = {};
-  static std::vector<uint8_t> files[3];
-  if (!models[kind]) {
-    packed::Options o;
-    o.layers = 1;
-    o.vocabulary = 16;
-    o.cutoffs = {6, 10};
-    o.embedding_widths = {4, 2, 1};
-    o.width = 4;
-    o.ffn_width = 5;
-    packed::File file = packed::make(o);
-    const char* const names[] = {"wikitext", "word", "word-2"};
-    const std::string old = "\"wikitext\"";
-    file.metadata.replace(file.metadata.find(old), old.size(), packed::quoted(names[kind]));
-    const std::string words = "<eos>\n<unk>\na\nab\nAb\n.\n\uffed.\n\uffed\n\uffeda\n(\n\u00e9\n\u4e2d\n\uffed\u6587\n'\n1.5\nabc\n";
-    packed::Tensor& vocabulary = file.tensor("vocabulary");
-    vocabulary.bytes.assign(words.begin(), words.end());
-    vocabulary.shape = {int64_t(words.size())};
-    files[kind] = file.bytes();
-    mn_error error;
-    if (mn_model_open_bytes(files[kind].data(), files[kind].size(), "scalar", &models[kind], &error) != MN_OK) __builtin_trap();
-  }
-  return models[kind];
-}
 
 std::vector<uint8_t> saved(const mn_text* text) {
   mn_error error;
@@ -92,8 +65,8 @@ void restore(const mn_model* model, const uint8_t* data, size_t size) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) return 0;
-  const mn_model* model = model_of(data[0] % 3);
-  const uint8_t kind = data[0] / 3;
+  const mn_model* model = packed::text_model(data[0] % packed::kTextModels);
+  const uint8_t kind = data[0] / packed::kTextModels;
   if (kind % 4 == 3) {
     restore(model, data + 2, size - 2);
     return 0;

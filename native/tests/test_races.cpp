@@ -42,3 +42,45 @@ TEST(threads_share_a_model) {
   for (int one : good) CHECK(one);
   mn_model_close(model);
 }
+
+TEST(threads_share_recollections) {
+  packed::Options o;
+  o.unknown = true;
+  const auto bytes = packed::make(o).bytes();
+  mn_model* model = nullptr;
+  mn_error error;
+  CHECK(mn_model_open_bytes(bytes.data(), bytes.size(), "auto", &model, &error) == MN_OK);
+  const std::vector<uint16_t> states(size_t(3 * o.width), 0x3800);  // 0.5 everywhere
+  const int32_t following[] = {1, int32_t(o.vocabulary), 2};
+  const char* words[] = {"frob"};
+  const size_t sizes[] = {4};
+  const uint32_t counts[] = {3};
+  mn_recollections* recollections = nullptr;
+  CHECK(mn_recollections_new(model, states.data(), following, 3, words, sizes, counts, 1, 0.3, 0.2, &recollections,
+                             &error) == MN_OK);
+  std::vector<std::thread> threads;
+  std::vector<std::vector<float>> found(4);
+  for (size_t t = 0; t < found.size(); ++t)
+    threads.emplace_back([&, t] {
+      mn_error own;
+      mn_session *session = nullptr, *fork = nullptr;
+      int32_t best[3];
+      float three[3];
+      int32_t count = 0;
+      found[t].resize(size_t(o.vocabulary));
+      bool fine = mn_session_start(model, &session, &own) == MN_OK;
+      fine = fine && mn_session_recall(session, recollections, &own) == MN_OK;
+      for (int32_t id : {1, 5, 3, 2}) fine = fine && mn_session_feed(session, id, &own) == MN_OK;
+      fine = fine && mn_session_fork(session, &fork, &own) == MN_OK;
+      fine = fine && mn_session_complete(fork, "f", 1, 3, best, three, &count, &own) == MN_OK;
+      fine = fine && mn_session_log_distribution(fork, found[t].data(), &own) == MN_OK;
+      if (!fine) found[t].clear();
+      mn_session_free(fork);
+      mn_session_free(session);
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(!found[0].empty());
+  for (const std::vector<float>& one : found) CHECK(one == found[0]);
+  mn_recollections_free(recollections);
+  mn_model_close(model);
+}

@@ -138,7 +138,7 @@ def inputs(count: int) -> Iterator[bytes]:
 
 @pytest.mark.skipif(not has_native(), reason="needs the native engine")
 def test_mutated_files_are_accepted_or_refused_by_both(tmp_path: Path) -> None:
-    """Differential fuzzing, a short run; tests/support/differential.py has a long one."""
+    """Differential fuzzing, a short run; `both` of tests/fuzzing/readers.py is a long one."""
     path, agreed = tmp_path / "m", {True: 0, False: 0}
     for data in inputs(400):
         path.unlink(missing_ok=True)

@@ -98,7 +98,13 @@ def test_public_names_are_listed() -> None:
         (["--json", "doctor"], "'--json' must come after the verb"),
         (["score", "Return the file."], "there is no file 'Return the file.': give a text file"),
         (["score", "a" * 5_000], "no file has a name of 5,000 letters: give a text file"),
-        (["score", "README.md/x"], "pipe a text: echo TEXT | micronet VERB -"),
+        (["score", "README.md/x"], "as in: echo TEXT | micronet score -"),
+        (["predict", "--n", "3", "a"], "'--n' is not an option here; see"),
+        (["predict", "a", "-m", "demo/shipped"], "a model that ships (demo, wikitext-2)"),
+        (
+            ["corpus", "build", "a.txt", "b.txt", "--out", "c"],
+            "or a pattern such as '*.txt', into quotes",
+        ),
         (["score", "."], ". is a folder: give a text file, or - for standard input"),
         (["score", "Return", "the", "file."], "'the' is one word too many"),
     ],
@@ -122,8 +128,50 @@ def test_keys_of_a_recipe_may_come_before_the_verb(capsys: pytest.CaptureFixture
 
 
 def test_warnings_show_words_without_marks(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["predict", "🎉👍 (zzgl)"]) == 0
-    assert "read as <unk>: '🎉', '👍', 'zzgl'\n" in capsys.readouterr().err
+    assert main(["predict", "🎉👍 (zzgl) 👩\u200d💻"]) == 0
+    assert "read as <unk>: '🎉', '👍', 'zzgl', '👩\u200d💻'\n" in capsys.readouterr().err
+
+
+def test_an_answer_names_the_model_as_it_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    """`-m demo/shipped`, the recipe's name, was printed, but only `-m demo` opens the model."""
+    for words in ([], ["-m", "demo"]):
+        assert main(["predict", "a", *words]) == 0
+        assert "demo/shipped, 7,137 words (ships with the package: -m demo)\n" in (
+            capsys.readouterr().err
+        )
+
+
+def test_a_model_of_wikitexts_tokens_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """The model of English reads "1905," and "didn't" as unknown words."""
+    for model, tokens in (("wikitext-2", True), ("demo", False)):
+        assert main(["predict", "In 1905, he didn't", "-m", model]) == 0
+        assert ("In 1905 , he did n't" in capsys.readouterr().err) is tokens
+
+
+def test_standard_input_that_is_not_asked_for_is_remarked_upon(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`echo text | micronet predict` answered what begins a line, as if nothing had been typed."""
+    remark = "standard input is not read; give - as the text"
+    (tmp_path / "text").write_text("Return a new", encoding="utf-8")
+    with (tmp_path / "text").open() as stream:
+        monkeypatch.setattr("sys.stdin", stream)
+        for words, remarked in (([], True), (["Return"], False), (["-"], False)):
+            assert main(["predict", *words]) == 0
+            assert (remark in capsys.readouterr().err) is remarked, words
+    with Path("/dev/null").open() as stream:
+        monkeypatch.setattr("sys.stdin", stream)
+        assert main(["predict"]) == 0
+        assert remark not in capsys.readouterr().err
+
+
+def test_utf_16_is_recognized(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As PowerShell and Notepad write it."""
+    file = tmp_path / "text.txt"
+    file.write_text("some text\n" * 3000, encoding="utf-16")
+    for words in (["score"], ["corpus", "build", "--out", str(tmp_path / "c")]):
+        assert main([*words, str(file)]) == 1
+        assert f"iconv -f UTF-16 -t UTF-8 {file}" in capsys.readouterr().err
 
 
 def test_lines_of_a_text_cannot_steer_a_terminal(

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.support.damage import SPOILED, spoil
 from tests.support.models import make_teacher
 from tests.support.recipes import tiny_recipe
 from tests.support.sizes import set_sizes
@@ -321,6 +322,35 @@ def test_what_is_not_whole_is_refused(folder: Path, tmp_path: Path) -> None:
         with pytest.raises(LabelsError, match=said) as caught:
             SoftLabels.open(path)
         assert "\n" not in str(caught.value)
+
+
+def test_no_changed_bit_of_the_records_is_called_whole(folder: Path) -> None:
+    """Numbers of a record or of the manifest could change: only the arrays were compared."""
+    SoftLabels.open(folder).check_hashes()
+    for name in ("manifest.json", "00000.json"):
+        whole = (folder / name).read_bytes()
+        for place in range(len(whole)):
+            spoiled = bytearray(whole)
+            spoiled[place] ^= 1 << place % 3
+            (folder / name).write_bytes(spoiled)
+            try:
+                SoftLabels.open(folder).check_hashes()
+            except LabelsError:
+                continue
+            assert spoiled.decode().split() == whole.decode().split()
+        (folder / name).write_bytes(whole)
+
+
+@pytest.mark.usefixtures("alarm")
+@pytest.mark.parametrize("name", ["manifest.json", "00000.json"])
+@pytest.mark.parametrize("how", SPOILED)
+def test_spoiled_records_are_refused_in_a_sentence(folder: Path, name: str, how: str) -> None:
+    """A pipe in the place of a shard's record was waited for, and of two values one was taken."""
+    spoil(folder / name, how)
+    with pytest.raises((LabelsError, OSError), match=f"{name}") as caught:
+        SoftLabels.open(folder).check_hashes()
+    assert SPOILED[how].removeprefix("it ") in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_a_folder_belongs_to_one_teacher_and_one_kind(

@@ -89,6 +89,35 @@ def test_valid_and_test_come_from_everywhere(tmp_path: Path) -> None:
     assert corpus.describe(0)["warning"] is None
 
 
+@pytest.mark.parametrize("line_end", ["\r", "\r\n"])
+def test_line_ends_of_other_systems_divide_a_text(line_end: str, tmp_path: Path) -> None:
+    """Of a text with the line ends of old Macs, the train split took everything."""
+    lines = [f"line number {n % 50}" for n in range(4000)]
+    (tmp_path / "t.txt").write_bytes("".join(line + line_end for line in lines).encode())
+    corpus = build_corpus(str(tmp_path / "t.txt"), tmp_path / "c")
+    found = [text_of(corpus, split).splitlines() for split in ("train", "valid", "test")]
+    assert sorted(line for part in found for line in part) == sorted(lines)
+    for split, share in zip(found, (0.9, 0.05, 0.05), strict=True):
+        assert len(split) == pytest.approx(4000 * share, rel=0.1)
+
+
+@pytest.mark.parametrize("size", range(1, 8))
+def test_a_line_end_of_two_bytes_is_never_cut(
+    size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever the blocks end that are read to find a line's end."""
+    monkeypatch.setattr("micronet_lm.corpus.textfiles.BLOCK", size)
+    (tmp_path / "t.txt").write_bytes(b"ab\r\ncd\re\n" * 40)
+    text = "".join(b.text for b in TextFiles(str(tmp_path / "t.txt"), (0.4, 0.3, 0.3)).blocks())
+    assert text == "ab\ncd\ne\n" * 40
+
+
+def test_a_text_of_one_line_is_told_how_to_be_divided(tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("a word " * 3000)
+    with pytest.raises(CorpusError, match=r"only where lines end: .*\(fold -s -w 500 "):
+        build_corpus(str(tmp_path / "t.txt"), tmp_path / "c")
+
+
 def test_many_files_stay_whole(tmp_path: Path) -> None:
     folder = tmp_path / "texts"
     folder.mkdir()
@@ -124,9 +153,11 @@ def test_an_older_corpus_still_opens(small: Corpus) -> None:
     file = small.path / "manifest.json"
     record = json.loads(file.read_text())
     assert record.pop("splitting") == "blocks"
+    del record["dropped"], record["checksum"]
     file.write_text(json.dumps(record))
     again = Corpus.open(small.path)
     assert again.manifest.splitting is None
+    again.check_dropped()
     assert again.fingerprint == small.fingerprint
 
 

@@ -1,13 +1,17 @@
 import hashlib
 import io
 import json
+import os
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from micronet_lm.artifact.spelled import left_out
+from micronet_lm.cli.main import main
 from micronet_lm.corpus import Corpus
-from micronet_lm.corpus.manifest import FILES
+from micronet_lm.corpus.manifest import FILES, fingerprint
 from micronet_lm.corpus.npy import npy_header
 from micronet_lm.errors import CorpusError
 
@@ -120,8 +124,57 @@ def test_an_array_of_the_right_size_but_the_wrong_kind(small: Corpus) -> None:
 )
 def test_manifests_that_lie(small: Corpus, change: dict[str, object], message: str) -> None:
     path = small.path / "manifest.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    record = json.loads(path.read_text())
+    del record["checksum"]
+    path.write_text(json.dumps(record | change))
     with pytest.raises(CorpusError, match=message):
+        Corpus.open(small.path)
+
+
+def test_no_changed_bit_of_a_manifest_changes_its_meaning(small: Corpus) -> None:
+    """35 of 1,200 bytes could change and were told: counts, the source, how it was divided."""
+    path = small.path / "manifest.json"
+    whole, same = path.read_bytes(), asdict(small.manifest)
+    for place in range(len(whole)):
+        spoiled = bytearray(whole)
+        spoiled[place] ^= 1 << place % 8
+        path.write_bytes(spoiled)
+        try:
+            found = Corpus.open(small.path)
+        except CorpusError as error:
+            assert str(small.path) in str(error)
+        else:
+            assert asdict(found.manifest) == same
+
+
+@pytest.mark.parametrize("how", ["changed", "missing"])
+def test_the_file_of_dropped_words_is_compared_with_its_hash(small: Corpus, how: str) -> None:
+    """A bit of it became another spelling model, and `verify` called the corpus whole."""
+    path = small.path / "dropped.tsv"
+    small.check_dropped()
+    assert main(["verify", str(small.path)]) == 0
+    if how == "changed":
+        path.write_bytes(path.read_bytes() + b"1\tother\n")
+    else:
+        path.unlink()
+    with pytest.raises(CorpusError, match=r"dropped\.tsv does not match its manifest"):
+        left_out(small)
+    assert main(["verify", str(small.path)]) == 1
+
+
+@pytest.mark.usefixtures("alarm")
+@pytest.mark.parametrize("name", ["vocabulary.tsv", "train.npy"])
+def test_a_pipe_in_place_of_a_file_is_refused_without_waiting(small: Corpus, name: str) -> None:
+    """A manifest that gives it no bytes let it be opened, which waited for ever."""
+    path = small.path / "manifest.json"
+    record = json.loads(path.read_text())
+    del record["checksum"]
+    record["files"][name]["bytes"] = 0
+    record["fingerprint"] = fingerprint(record["files"], record["tokenizer"])
+    path.write_text(json.dumps(record))
+    (small.path / name).unlink()
+    os.mkfifo(small.path / name)
+    with pytest.raises(OSError, match="not a regular file"):
         Corpus.open(small.path)
 
 

@@ -67,8 +67,8 @@ REMOVALS = [
     ),
     Removal(
         "personal.cpp",
-        "if (id < 0 || id >= model.vocabulary.size() + int32_t(words))",
-        "if (id < 0 || id > model.vocabulary.size() + int32_t(words))",
+        "if (id < 0 || id >= model.vocabulary.size() + int32_t(words)) refuse",
+        "if (false) refuse",
         "memories",
     ),
 ]

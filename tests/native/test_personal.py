@@ -1,6 +1,7 @@
 """A personal memory through the C API: the same file, byte for byte, as Python's."""
 
 import json
+import random
 import stat
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 import micronet_lm as mn
+from micronet_lm.checksum import checksum
 from micronet_lm.errors import ArtifactError, InferenceError, MicronetError
 
 FIRST = (
@@ -89,6 +91,33 @@ def test_each_reads_what_the_other_wrote_and_texts_recall_it(
     text.forget("zorblax")
     text.recall(str(other))
     assert "Zorblax" not in dict(text.suggest(9)[0])
+
+
+def test_mutated_files_are_accepted_or_refused_by_both(lm: mn.LM, tmp_path: Path) -> None:
+    """Their beginning and checksum are right: what is inside decides."""
+    engine: Any = lm.engine
+    path = tmp_path / "me"
+    lm.personal(path).learn(FIRST)
+    chance, body = random.Random(1), path.read_bytes()[:-8]  # noqa: S311
+    begin, end = 24, body.index(b"Zorblax") + 40  # after this, almost any bytes are states
+    agreed = {True: 0, False: 0}
+    for _ in range(300):
+        spoiled = bytearray(body)
+        for place in chance.choices(range(begin, end), k=chance.randint(1, 3)):
+            spoiled[place] = chance.choice(
+                [0, 1, 10, 128, 255, spoiled[place] ^ 1, spoiled[place] + 1]
+            )
+        path.write_bytes(spoiled + int(checksum(bytes(spoiled)), 16).to_bytes(8, "little"))
+        found = []
+        for read in (lambda: lm.personal(path).words(), lambda: engine._engine.memory(str(path))):
+            try:
+                read()
+                found.append(True)
+            except MicronetError:
+                found.append(False)
+        assert found[0] == found[1], spoiled
+        agreed[found[0]] += 1
+    assert min(agreed.values()) > 0
 
 
 def test_files_that_are_refused(lm: mn.LM, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from tests.support.corpora import write_lines
 
+from micronet_lm.artifact import read_packed
 from micronet_lm.cli import own_text as own_text_verb
 from micronet_lm.cli.main import main
 from micronet_lm.config import Recipe, load_recipe
@@ -14,6 +15,7 @@ from micronet_lm.pipeline.own_text import (
     ENOUGH_STEPS,
     MEASURED_TOKENS,
     SHAPES,
+    TABLE_TOKENS,
     TextFacts,
     choose,
     read_facts,
@@ -62,6 +64,10 @@ def test_every_amount_has_a_recipe(tokens: int, minutes: float) -> None:
     assert recipe.search.ramp is not None
     assert recipe.search.ramp <= recipe.search.cache_size <= max(50, tokens * share[1])
     assert recipe.search.confirm
+    assert recipe.search.temperature
+    assert (recipe.ngrams is None) == (int(tokens * share[0]) > TABLE_TOKENS)
+    if recipe.ngrams:
+        assert recipe.ngrams.budget == min(250_000, max(20_000, int(tokens * share[0])))
     assert recipe.quantize is not None
     assert recipe.train.evaluate_every <= recipe.train.steps
     epochs = recipe.train.steps * recipe.train.batch * recipe.train.window / training
@@ -120,6 +126,16 @@ def test_too_little_text_is_one_sentence(
     assert not (tmp_path / "mine").exists()
 
 
+def test_a_text_of_one_line_is_refused_before_anything_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = write_lines(tmp_path / "long.txt", ["a few words " * 1_000])
+    assert main(["run", str(text), "--out", str(tmp_path / "mine")]) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == f"Reading {text}."
+    assert "since a text is divided only where lines end" in said[1]
+
+
 def test_facts_are_counted(tmp_path: Path) -> None:
     text = write_lines(tmp_path / "t.txt", ["one two two three"] * 50 + ["once", "four four"])
     facts = read_facts(str(text))
@@ -172,6 +188,11 @@ def test_text_becomes_a_model_in_one_command(
     assert "begins" not in said.err
     assert main(["predict", "w1 w4", "-m", str(out), "--json"]) == 0
     json.loads(capsys.readouterr().out)
+    # The table of n-grams is in the file, or it was tried and did not pay.
+    record = json.loads((out / "stages" / "packed.json").read_text())
+    assert "table of n-grams" in record["result"]["ngrams"]
+    card = read_packed(out / "packed" / "model.safetensors").card
+    assert card["made_by"] == f"micronet run {text} --out mine"  # and not "micronet run mine"
     other = write_lines(tmp_path / "other.txt", ["x"])
     for more, why in (
         (["run", str(other), "--out", str(out)], f"holds a model of {text}, not of {other}"),
@@ -180,6 +201,8 @@ def test_text_becomes_a_model_in_one_command(
         (["run", str(text / "*.txt")], "--out mine"),
         (["run", str(text), "--corpus", str(text)], "--corpus is for recipes"),
         (["train", "demo", "--out", str(out)], "holds a pipeline of micronet run"),
+        (["pack", str(out), "-o", "m"], f"is packed already: its file is {out}/packed/model"),
+        (["run", "demo", "--out", str(out)], f"holds a model of {text}, not of the recipe demo"),
     ):
         assert main(more) in (1, 2), more
         assert why in capsys.readouterr().err, more
@@ -196,6 +219,8 @@ def test_wrong_guesses_name_the_command(
         (["train", "demo", "--corpus", str(text), "--out", str(tmp_path / "o")], mine),
         (["train", str(text)], mine),
         (["run", "no-such-preset"], other),
+        (["run", "mytxt", "--minutes", "3"], "no preset 'mytxt' and no file or folder of that"),
+        (["run", f"{text}/one.txt", f"{text}/two.md"], "or a pattern such as '*.txt', into quotes"),
     ):
         capsys.readouterr()
         assert main(words) in (1, 2), words

@@ -171,6 +171,7 @@ def test_what_cannot_be_answered_is_refused(lm: LM) -> None:
         lambda: lm.start().top_k(3),
         lambda: lm.start().logprob("unheard-of"),
         lambda: lm.restore(b""),
+        lambda: lm.restore("text"),  # type: ignore[arg-type]
     ):
         with pytest.raises(InferenceError):
             question()
@@ -195,7 +196,7 @@ def test_a_vocabulary_without_unk_reads_no_text(open_model: Opener) -> None:
 
 def test_unknown_engines_and_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InferenceError, match="'gpu'"):
-        mn.load(tmp_path / "m", engine="gpu")  # type: ignore[arg-type]
+        mn.load("demo", engine="gpu")  # type: ignore[arg-type]
     for engine in ("auto", "numpy"):
         with pytest.raises(ArtifactError, match="there is no file"):
             mn.load(tmp_path / "m", engine=engine)

@@ -142,6 +142,8 @@ def test_no_signature_of_the_binding_reaches_a_user(engine: Engine) -> None:
     asked: list[Callable[[], object]] = [
         lambda: session.feed("a"),  # type: ignore[arg-type]
         lambda: session.feed(2**40),
+        lambda: session.feed(np.zeros((2, 2))),  # type: ignore[arg-type]  # shown in two lines
+        lambda: session.recall(1),
         lambda: session.top_k(None),  # type: ignore[arg-type]
         lambda: session.complete(b"x", 1),  # type: ignore[arg-type]
         lambda: session.sample("x"),  # type: ignore[arg-type]

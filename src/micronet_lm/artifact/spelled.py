@@ -5,6 +5,7 @@ from micronet_lm.corpus import Corpus
 from micronet_lm.corpus.manifest import DROPPED
 from micronet_lm.corpus.vocabulary import EOS, UNK
 from micronet_lm.errors import CorpusError
+from micronet_lm.files import open_regular
 from micronet_lm.spelling import Spelling, estimate
 
 
@@ -24,11 +25,14 @@ def spelling_of(corpus: Corpus, config: SpellingConfig, file_bytes: int) -> Spel
 
 def left_out(corpus: Corpus) -> list[str]:
     """Return the words of the train split that the vocabulary leaves out, if they are known."""
+    corpus.check_dropped()
     path = corpus.path / DROPPED
     if not path.is_file():  # a corpus of an earlier version
         return []
+    with open_regular(path) as file:
+        data = file.read()
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+        lines = data.decode("utf-8").split("\n")[:-1]
     except UnicodeDecodeError:
         raise CorpusError(f"{path} is not UTF-8: build the corpus again with --force") from None
     return [line.partition("\t")[2] for line in lines]

@@ -158,7 +158,8 @@ def _evaluate_packed(arguments: Arguments) -> tuple[dict[str, Any], Evaluation]:
 
 
 def _shown_run(report: Mapping[str, Any], result: Evaluation) -> Iterator[RenderableType]:
-    yield _table(result, f"{report['run']}, {report['split']} split")
+    yield f"{report['run']}, {report['split']} split"  # a table's title would be folded
+    yield _table(result)
     yield _sentence(result, f"{report['parameters']:,} parameters, ")
     if cache := report["cache"]:
         yield f"cache of {cache['size']:,}, theta {cache['theta']:.5f}, lambda {cache['lam']:.4f}"
@@ -166,14 +167,15 @@ def _shown_run(report: Mapping[str, Any], result: Evaluation) -> Iterator[Render
 
 def _shown_packed(report: Mapping[str, Any], result: Evaluation) -> Iterator[RenderableType]:
     text = report["text"] or f"{report['split']} split"
-    yield _table(result, f"{report['model']} ({report['engine']}), {text}")
+    yield f"{report['model']} ({report['engine']}), {text}"
+    yield _table(result)
     yield _sentence(result)
     yield from unknown_sentence(report)
     yield from open_sentence(report)
 
 
-def _table(result: Evaluation, title: str) -> Table:
-    table = make_table("", "tokens", "share", "loss (nats)", title=title)
+def _table(result: Evaluation) -> Table:
+    table = make_table("", "tokens", "share", "loss (nats)")
     for part in result.bins:
         loss = "-" if part.loss is None else f"{part.loss:.4f}"
         share = f"{part.tokens / result.tokens:.1%}"

@@ -73,7 +73,18 @@ def own_recipes(arguments: Arguments, root: Path) -> "Recipes":
                 file = Path(temporary) / CHOSEN
             _choose(text, file, arguments.minutes)
         recipes = take_apart(str(file), arguments.overrides)
-    return replace(recipes, name=root.resolve().name)
+    name = root.resolve().name
+    return replace(recipes, name=name, asked=f"{text} --out {name}")
+
+
+def check_not_own(recipe: str, root: Path) -> None:
+    """Refuse to make another recipe's model in the folder of a model of somebody's own text."""
+    file = root / CHOSEN
+    if file.is_file() and Path(recipe).resolve() != file.resolve():
+        kept = load_recipe(str(file)).corpus.source
+        raise PipelineError(
+            f"{root} holds a model of {kept}, not of the recipe {recipe}; choose another --out"
+        )
 
 
 def tell_left_out(text: str) -> None:
@@ -92,7 +103,8 @@ def _choose(text: str, file: Path, minutes: float) -> None:
 
     def measured(recipe: "Recipe") -> "Speed":
         model = recipe.model
-        tell(f"Measuring the pace of {model.layers} × width {model.width} on this machine.")
+        layers = "1 layer" if model.layers == 1 else f"{model.layers} layers"
+        tell(f"Measuring the pace of {layers} of width {model.width} on this machine.")
         return speed_of(merge_recipe(recipe, {"model.vocabulary": recipe.corpus.max_vocabulary}))
 
     choice = choose(read_facts(text), minutes, measured)

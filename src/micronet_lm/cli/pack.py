@@ -14,6 +14,7 @@ from micronet_lm.cli.output import print_report
 from micronet_lm.cli.parsers import Arguments, Verbs
 from micronet_lm.config import PackConfig
 from micronet_lm.errors import UsageError
+from micronet_lm.runs import is_run
 
 if TYPE_CHECKING:
     from micronet_lm.artifact import PackedModel
@@ -72,6 +73,7 @@ def add(verbs: Verbs) -> None:
 def _run(arguments: Arguments) -> int:
     from micronet_lm.artifact.packing import pack_run
     from micronet_lm.runtime.evaluation import packed_perplexities
+    from micronet_lm.runtime.places import packed_in
 
     run, out = arguments.target, arguments.out
     if out.is_dir():
@@ -81,6 +83,8 @@ def _run(arguments: Arguments) -> int:
     begin = time.perf_counter()
     if run.is_file():
         return _pack_again(arguments)
+    if not is_run(run) and (made := packed_in(run)):
+        raise UsageError(f"{run} is packed already: its file is {made}")
     form = PackConfig(coded=arguments.coded) if arguments.coded or arguments.plain else None
     read: dict[str, Any] = {"corpus": arguments.corpus, "checkpoint": arguments.checkpoint}
     measured = (

@@ -1,6 +1,9 @@
 """What the verbs that run a packed file share: the text, the model, and unknown words."""
 
 import errno
+import json
+import os
+import stat
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -9,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from micronet_lm.cli.output import harmless, tell
 from micronet_lm.cli.parsers import DEFAULT, Arguments
-from micronet_lm.corpus.blocks import clean, without_mark
+from micronet_lm.corpus.blocks import clean, utf16_command, without_mark
 from micronet_lm.errors import CorpusError
 from micronet_lm.runs import is_run
 
@@ -19,7 +22,10 @@ if TYPE_CHECKING:
 NAMED, LETTERS = 5, 30
 """Unknown words that are named at most, and letters that are shown of each."""
 
-_PIPE = "give a text file, or pipe a text: echo TEXT | micronet VERB -"
+TOKENS = "wikitext"
+"""The tokenizer of models that read tokens, not text as people write it."""
+
+_PIPE = "give a text file, or - for standard input, as in: echo TEXT | micronet score -"
 """What to do if something that is not a text file was given for one."""
 
 BYTE = 8
@@ -49,8 +55,10 @@ def tell_model(lm: "LM", arguments: Arguments) -> None:
     ships = path != wanted and not wanted.is_dir()
     name = harmless(str(lm.card.get("name") or "unnamed"))
     if not arguments.json:
-        where = "ships with the package" if ships else str(path)
+        where = f"ships with the package: -m {wanted}" if ships else str(path)
         tell(f"model: {name}, {len(lm.vocabulary):,} words ({where})")
+        if json.loads(lm.engine.metadata)["tokenizer"] == TOKENS:
+            tell("It reads WikiText's tokens, apart by spaces: In 1905 , he did n't")
 
 
 def wanted_model(model: Path | None) -> Path:
@@ -72,7 +80,18 @@ def pipeline_file(target: Path) -> Path:
 
 def text_of(words: Sequence[str]) -> str:
     """Join the words of a command line; `-` alone is standard input, without its last line end."""
+    if not words and _is_piped():
+        tell("micronet: standard input is not read; give - as the text to read it")
     return read_text("-").removesuffix("\n") if list(words) == ["-"] else " ".join(words)
+
+
+def _is_piped() -> bool:
+    """Return whether standard input is a pipe or a file."""
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (AttributeError, OSError, ValueError):  # closed, or not a file at all
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode)
 
 
 def read_text(file: str) -> str:
@@ -94,9 +113,8 @@ def read_text(file: str) -> str:
         raise CorpusError(f"no file has a name of {len(file):,} letters: {_PIPE}") from None
     except UnicodeDecodeError as error:
         name = "standard input" if file == "-" else file
-        raise CorpusError(
-            f"{name} is not UTF-8 text (byte {error.start}); convert it first"
-        ) from None
+        how = utf16_command(error.object, file) or "convert it first"
+        raise CorpusError(f"{name} is not UTF-8 text (byte {error.start}); {how}") from None
 
 
 def warn_of_unknown_words(lm: "LM", text: str) -> None:
@@ -151,4 +169,5 @@ def open_sentence(report: Mapping[str, Any]) -> list[str]:
 
 def shortened(word: str) -> str:
     """Return a word in quotes, cut where it is too long for a sentence."""
-    return repr(word if len(word) <= LETTERS else word[: LETTERS - 1] + "…")
+    shown = harmless(word if len(word) <= LETTERS else word[: LETTERS - 1] + "…")
+    return f'"{shown}"' if "'" in shown else f"'{shown}'"

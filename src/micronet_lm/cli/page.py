@@ -39,9 +39,9 @@ def add(verbs: Verbs) -> None:
 
 def _run(arguments: Arguments) -> int:
     from micronet_lm.page import write_page
-    from micronet_lm.runtime.places import packed_file
+    from micronet_lm.runtime.places import file_to_open
 
-    model = packed_file(wanted_model(arguments.model))
+    model = file_to_open(wanted_model(arguments.model))
     size = write_page(model, arguments.out)
     report = {"model": str(model), "page": str(arguments.out), "bytes": size}
     shown = [f"{arguments.out}: {size:,} bytes; open it in a browser"]

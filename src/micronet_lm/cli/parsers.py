@@ -54,11 +54,12 @@ def refuse_unknown(parser: Parser, word: str) -> NoReturn:
     """Refuse a word that a verb's parser does not know, with the option that is most like it."""
     options = [option for action in parser._actions for option in action.option_strings]
     if word.startswith("-"):
-        hint = nearest(word.partition("=")[0], options)
+        name = word.partition("=")[0]
+        hint = nearest(name, options) if len(name) > len("--n") else ""  # one letter is like any
         raise UsageError(f"'{word}' is not an option here{hint}; see {parser.prog} --help")
     raise UsageError(
-        f"'{word}' is one word too many (put a name with spaces into quotes); "
-        f"see {parser.prog} --help"
+        f"'{word}' is one word too many (put a name with spaces, or a pattern such as '*.txt', "
+        f"into quotes); see {parser.prog} --help"
     )
 
 
@@ -212,8 +213,8 @@ def add_model(parser: Parser) -> None:
         *("-m", "--model"),
         type=Path,
         metavar="MODEL",
-        help="packed file, folder of a run or pipeline, or 'demo' "
-        f"(default: {DEFAULT} if it exists here, else demo, which ships with the package)",
+        help="packed file, folder of a run or pipeline, or a model that ships ('micronet models'; "
+        f"default: {DEFAULT} if it exists here, else demo)",
     )
     add_engine(parser)
 

@@ -12,6 +12,7 @@ from micronet_lm.cli.output import harmless, make_table, print_report
 from micronet_lm.cli.packed import open_model, read_text
 from micronet_lm.cli.parsers import Arguments, Parser, Verbs, add_model, add_verb
 from micronet_lm.errors import UsageError
+from micronet_lm.files import open_regular
 
 if TYPE_CHECKING:
     from micronet_lm.runtime.model import LM
@@ -115,7 +116,7 @@ def _merge(lm: "LM", personal: "Personal", name: str) -> int:
     path = Path(name)
     if not path.is_file():
         raise UsageError(f"there is no file {name} to merge: give exported words or a memory")
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         is_memory = file.read(len(MAGIC)) == MAGIC
     return personal.merge(lm.personal(path) if is_memory else read_text(name))
 

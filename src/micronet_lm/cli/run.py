@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from micronet_lm.cli.cluster import HELP, add_cluster, asked_pool, wants_estimate
 from micronet_lm.cli.output import print_report, tell
-from micronet_lm.cli.own_text import is_text, own_folder, own_recipes
+from micronet_lm.cli.own_text import check_not_own, is_text, own_folder, own_recipes
 from micronet_lm.cli.parsers import (
     Arguments,
     Verbs,
@@ -133,8 +133,9 @@ def _run(arguments: Arguments) -> int:
         root = own_folder(arguments)
         recipes = own_recipes(arguments, root)
     else:
-        refuse(arguments, "is for your own text; a recipe has its number of steps", "--minutes")
         recipes = take_apart(whole_recipe(arguments.recipe), arguments.overrides)
+        refuse(arguments, "is for your own text; a recipe has its number of steps", "--minutes")
+        check_not_own(arguments.recipe, root)
     tell_scaled(recipes.scaled)
     workspace, sources = Workspace(root), _sources(arguments, root)
     stages = stages_of(recipes, sources)

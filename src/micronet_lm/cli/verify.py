@@ -16,8 +16,8 @@ _EXAMPLE = """examples:
   micronet verify model.safetensors
   micronet verify runs/demo --json
 
-The exit code is 1 if something is damaged. What version 0.1 wrote has no checksums: its form is
-checked, and the answer says so.
+The exit code is 1 if something is damaged. What version 0.1 wrote has no checksums, nor have the
+JSON files of a run or an analysis: their form is checked, and the answer says so.
 """
 
 
@@ -27,11 +27,11 @@ def add(verbs: Verbs) -> None:
         verbs,
         "verify",
         _run,
-        help="check packed files, runs, corpora, soft labels and pipelines for damage",
+        help="check whatever this program wrote for damage",
         description=(
             "Read everything at PATH and compare it with the checksums that were written with it: "
-            "a packed file, a checkpoint, a run, a corpus, soft labels, or a pipeline with all of "
-            "them."
+            "a packed file, a checkpoint, a run, a corpus, soft labels, a pipeline with all of "
+            "them, a sweep or an analysis, a personal memory, or the sessions of a server."
         ),
         epilog=_EXAMPLE,
     )

@@ -1,6 +1,5 @@
 """Train further from another run's model: its inputs, its counters, and the call of the loop."""
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from micronet_lm.compression.softlabels import SoftLabels
 from micronet_lm.config import Recipe
 from micronet_lm.corpus import Corpus
 from micronet_lm.errors import RunError
+from micronet_lm.files import file_sha256
 from micronet_lm.model import LanguageModel
 from micronet_lm.training import Input, Objective, Outcome, Plugin, Run, next_word_loss, train
 from micronet_lm.training.run import SEEN
@@ -73,5 +73,4 @@ def file_fingerprint(file: Path) -> str:
     """Return the hash of a file."""
     if not file.is_file():
         raise RunError(f"{file} does not exist: has the run been evaluated yet?")
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
+    return file_sha256(file)

@@ -153,8 +153,9 @@ def _read_text(name: str) -> str:
             raise ConfigError(f"{name} cannot be read: {error.strerror}") from None
         except UnicodeDecodeError as error:
             raise ConfigError(f"{name} cannot be read: byte {error.start} is not UTF-8") from None
+    nothing = "" if path.exists() else " and no file or folder of that name"
     raise ConfigError(
-        f"there is no preset '{name}'{nearest(name, preset_names())}: "
+        f"there is no preset '{name}'{nearest(name, preset_names())}{nothing}: "
         "'micronet presets' lists all; a recipe file's name must end in .yaml; "
         f"{own_text_command(name if path.exists() else 'mytext')}"
     )

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, NamedTuple
 
 from micronet_lm.errors import CorpusError
+from micronet_lm.files import open_regular
 
 _BROKEN = (
     *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError),
@@ -91,7 +92,7 @@ def readable(place: Path) -> Iterator[None]:
 
 def _in_folder(place: Path, names: Sequence[str]) -> Iterator[Member]:
     for path in (place / name for name in names if (place / name).is_file()):
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             yield Member(path.name, stream, path.stat().st_size)
 
 

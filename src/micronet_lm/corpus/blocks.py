@@ -60,6 +60,13 @@ def clean(text: str) -> str:
     return "\n".join(map(str.rstrip, text.split("\n")))
 
 
+def utf16_command(data: bytes, name: str) -> str:
+    """Return how to convert a text in UTF-16, as Windows writes it; empty for other bytes."""
+    if not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return ""
+    return f"it is UTF-16, so convert it: iconv -f UTF-16 -t UTF-8 {name} > text.txt"
+
+
 def without_mark(text: str) -> str:
     """Return a file's text without the byte order mark that some programs put in front."""
     return text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
@@ -79,6 +86,9 @@ def _lines(data: bytes, name: str, start: int) -> str:
         at = start + error.start
         raise CorpusError(
             f"{name} is not UTF-8: byte {data[error.start]:#04x} at offset {at} cannot be decoded; "
-            "convert the file to UTF-8 or leave it out"
+            + (
+                (utf16_command(data, name) if start == 0 else "")
+                or "convert the file to UTF-8 or leave it out"
+            )
         ) from error
     return clean(without_mark(text) if start == 0 else text)

@@ -126,7 +126,7 @@ def encode(
 def _build(source: Source, out: Path, settings: Settings) -> None:
     tokenizer = find_tokenizer(settings.tokenizer)
     counts = count(source, tokenizer)
-    _check_content(counts, settings)
+    check_content(counts, settings.source)
     source.check(settings.tokenizer, counts.tokens, len(counts.words.keys() | {UNK, EOS}))
     vocabulary = Vocabulary.from_counts(
         counts.words, min_count=settings.min_count, max_vocabulary=settings.max_vocabulary
@@ -134,7 +134,8 @@ def _build(source: Source, out: Path, settings: Settings) -> None:
     clear(out)
     files, unknown = encode(source, tokenizer, vocabulary, counts.tokens, out)
     vocabulary.save(out / VOCABULARY)
-    write_text(out / DROPPED, _dropped(counts.words, vocabulary))
+    dropped = _dropped(counts.words, vocabulary)
+    write_text(out / DROPPED, dropped)
     data = vocabulary.to_bytes()
     files[VOCABULARY] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     Manifest(
@@ -147,6 +148,7 @@ def _build(source: Source, out: Path, settings: Settings) -> None:
         documents=source.documents,
         files=files,
         fingerprint=fingerprint(files, settings.tokenizer),
+        dropped=hashlib.sha256(dropped.encode()).hexdigest(),
     ).save(out)
 
 
@@ -157,15 +159,16 @@ def _dropped(words: Counter[str], vocabulary: Vocabulary) -> str:
     return "".join(f"{count}\t{word}\n" for word, count in left_out)
 
 
-def _check_content(counts: Counts, settings: Settings) -> None:
+def check_content(counts: Counts, source: str) -> None:
     """Refuse a corpus without words and a split without tokens."""
     if not counts.tokens.total() or not counts.words.keys() - {EOS}:
-        raise CorpusError(f"{settings.source} contains no words: give more text")
+        raise CorpusError(f"{source} contains no words: give more text")
     for split in SPLITS:
         if not counts.tokens[split]:
             raise CorpusError(
-                f"the {split} split of {settings.source} would have no tokens: give it a larger "
-                "share with --split, or more text"
+                f"the {split} split of {source} would have no tokens, since a text is divided only "
+                f"where lines end: break its lines (fold -s -w 500 {source} > lines.txt), give "
+                "more text, or a larger share with --split"
             )
 
 

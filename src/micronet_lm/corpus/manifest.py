@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, TypedDict
 
+from micronet_lm.checksum import checksum
 from micronet_lm.config import own_text_command
 from micronet_lm.corpus.splits import SPLITS, Ratio
 from micronet_lm.corpus.textfiles import SUFFIXES
@@ -17,7 +18,9 @@ MANIFEST = "manifest.json"
 VOCABULARY = "vocabulary.tsv"
 DROPPED = "dropped.tsv"
 """Words of the train split that the vocabulary leaves out, with their counts; older corpora have no
-such file. They are not part of the corpus's hash: its ids do not depend on them."""
+such file. They are not part of the corpus's fingerprint: its ids do not depend on them."""
+CHECKSUM = "checksum"
+"""Key of the manifest's file with the checksum of all other entries; older corpora have none."""
 FORMAT = "micronet-corpus"
 VERSION = 1
 
@@ -77,23 +80,31 @@ class Manifest(Settings):
     """Size and hash of every other file of the corpus."""
     fingerprint: str
     """Hash of the whole corpus: the same ids, words and tokenizer give the same hash."""
+    dropped: str | None = None
+    """SHA-256 of the file of dropped words; None in older corpora."""
 
     def save(self, folder: Path) -> None:
         """Write the manifest, which completes the corpus."""
         record = {"format": FORMAT, "version": VERSION, **asdict(self)}
+        record[CHECKSUM] = _checksum(record)
         write_text(folder / MANIFEST, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
 
     @classmethod
     def load(cls, folder: Path) -> "Manifest":
         """Read the manifest of a corpus folder; refuse unknown, missing and invalid entries."""
         record = _read(folder)
+        written = record.pop(CHECKSUM, None)
+        whole = written is None or written == _checksum(record)
         if (version := record.pop("version", None)) != VERSION:
             raise CorpusError(
                 f"the corpus {folder} has format version {version}, but this program reads version "
                 f"{VERSION}: build it again with --force"
             )
+        if not whole:
+            raise _damaged(folder, "its checksum is wrong")
         del record["format"]
-        record.setdefault("splitting", None)  # corpora of version 0.1
+        for later in ("splitting", "dropped"):  # which corpora of version 0.1 do not have
+            record.setdefault(later, None)
         names = {field.name for field in fields(cls)}
         if record.keys() != names:
             odd = ", ".join(sorted(record.keys() ^ names))
@@ -126,8 +137,15 @@ class Manifest(Settings):
         if not (good and numbers(sizes, FILES) and all(isinstance(t, str) for t in texts)):
             raise _damaged(folder, "values of the wrong kind")
         hashes = [record.get("sha256") for record in self.files.values()]
-        if not all(isinstance(found, str) for found in hashes):
+        if not all(isinstance(found, str) for found in hashes) or not isinstance(
+            self.dropped, str | None
+        ):
             raise _damaged(folder, "values of the wrong kind")
+
+
+def _checksum(record: Mapping[str, Any]) -> str:
+    """Return the checksum of a manifest's entries, however they are laid out."""
+    return checksum(json.dumps(record, sort_keys=True).encode())
 
 
 def fingerprint(files: Mapping[str, FileRecord], tokenizer: str) -> str:

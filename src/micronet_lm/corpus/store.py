@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from micronet_lm.corpus.manifest import (
+    DROPPED,
     FILES,
     MANIFEST,
     VOCABULARY,
@@ -20,7 +21,7 @@ from micronet_lm.corpus.splits import SPLITS, unknown_disagreement
 from micronet_lm.corpus.tokenizers import TOKENIZERS, Tokenizer, tokenizer
 from micronet_lm.corpus.vocabulary import Ids, Vocabulary
 from micronet_lm.errors import CorpusError, RunError
-from micronet_lm.files import file_sha256
+from micronet_lm.files import file_sha256, open_regular
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,7 +44,8 @@ class Corpus:
     def open(cls, path: Path | str) -> "Corpus":
         """Open a corpus folder; check every file's size and the vocabulary's hash.
 
-        A split's hash is checked when the split is first asked for.
+        A split's hash is checked when the split is first asked for. Splits stay mapped: a file that
+        is truncated while it is used ends the process with SIGBUS; one that is replaced does not.
         """
         path = Path(path)
         manifest = Manifest.load(path)
@@ -86,6 +88,16 @@ class Corpus:
             self._checked.add(name)
         return self._splits[name]
 
+    def check_dropped(self) -> None:
+        """Compare the file of dropped words with its hash, which older corpora do not have."""
+        path, expected = self.path / DROPPED, self.manifest.dropped
+        if expected is None:
+            return
+        if not path.exists():
+            raise _damaged(path, "missing")
+        if file_sha256(path) != expected:
+            raise _damaged(path, "other bytes")
+
     def tokens(self, name: str) -> int:
         """Return the number of tokens of a split."""
         return len(self._splits[name])
@@ -93,7 +105,7 @@ class Corpus:
     def describe(self, top: int) -> dict[str, Any]:
         """Return everything worth knowing as plain values, with the `top` most frequent words."""
         facts = asdict(self.manifest)
-        del facts["files"]
+        del facts["files"], facts["dropped"]
         share = {s: facts["unknown"][s] / facts["tokens"][s] for s in SPLITS}
         words = zip(self.vocabulary.words[:top], self.vocabulary.counts[:top], strict=True)
         return {
@@ -130,7 +142,7 @@ def _open_split(folder: Path, split: str, manifest: Manifest, vocabulary: Vocabu
     path = folder / split_file(split)
     dtype, length = vocabulary.dtype, manifest.tokens[split]
     header = npy_header(dtype, length)
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         same = file.read(len(header)) == header
     if not same or path.stat().st_size != len(header) + length * dtype.itemsize:
         raise _damaged(path, f"not {length} ids of type {dtype}")

@@ -16,6 +16,7 @@ from micronet_lm.corpus.splits import (
     splitting_of,
 )
 from micronet_lm.errors import CorpusError
+from micronet_lm.files import open_regular
 
 SUFFIXES = (".txt", ".md")
 """Suffixes of the files that are read from a folder."""
@@ -59,7 +60,7 @@ class TextFiles:
     def blocks(self) -> Iterator[Block]:
         """Read the text in its order."""
         for span in self._spans:
-            with span.path.open("rb") as stream:
+            with open_regular(span.path) as stream:
                 stream.seek(span.start)
                 size = span.stop - span.start
                 name = str(span.path)
@@ -168,11 +169,16 @@ def _line_end(path: Path, offset: int) -> int:
     """Return the first position at or after `offset` where a line begins or the file ends."""
     if offset == 0:
         return 0
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         stream.seek(offset - 1)
         position = offset - 1
         while data := stream.read(BLOCK):
-            if (at := data.find(b"\n")) >= 0:
-                return position + at + 1
+            feed = data.find(b"\n")
+            at = data.find(b"\r", 0, len(data) if feed < 0 else feed)
+            if at >= 0:
+                following = data[at + 1 : at + 2] or stream.read(1)
+                return position + at + (2 if following == b"\n" else 1)
+            if feed >= 0:
+                return position + feed + 1
             position += len(data)
     return position

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from micronet_lm.errors import CorpusError, UsageError
-from micronet_lm.files import replacing
+from micronet_lm.files import open_regular, replacing
 
 EOS = "<eos>"  # ends every line
 UNK = "<unk>"  # stands for every word outside the vocabulary
@@ -84,8 +84,10 @@ class Vocabulary:
     @classmethod
     def load(cls, path: Path) -> "Vocabulary":
         """Read a file that `save` wrote; refuse any other."""
+        with open_regular(path) as file:
+            data = file.read()
         try:
-            text = path.read_bytes().decode("utf-8")
+            text = data.decode("utf-8")
         except UnicodeDecodeError as error:
             raise _damaged(path, f"byte {error.start} is not UTF-8") from error
         if not text.endswith("\n"):

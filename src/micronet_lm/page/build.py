@@ -7,7 +7,7 @@ from pathlib import Path
 
 from micronet_lm.artifact import open_packed
 from micronet_lm.errors import ArtifactError, UsageError
-from micronet_lm.files import write_text
+from micronet_lm.files import open_regular, write_text
 
 _HERE = Path(__file__).parent
 _MODULES = ("module.js", "index.js")
@@ -20,7 +20,8 @@ _LARGEST = 64 << 20
 def page(model: Path) -> str:
     """Return the page for a packed model as text."""
     packed = open_packed(model)  # refuses what the engine in the page would refuse
-    content = model.read_bytes()
+    with open_regular(model) as file:
+        content = file.read()
     if len(content) > _LARGEST:
         raise UsageError(
             f"{model} has {len(content):,} bytes and a page takes at most {_LARGEST:,}: quantize "

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from micronet_lm.config import Recipe, parse_recipe
-from micronet_lm.corpus.build import count
+from micronet_lm.corpus.build import check_content, count
 from micronet_lm.corpus.splits import DEFAULT_RATIO
 from micronet_lm.corpus.textfiles import TextFiles
 from micronet_lm.corpus.tokenizers import newest_tokenizer
@@ -28,6 +28,12 @@ ENOUGH_STEPS = 300
 
 OVERHEAD = 40.0
 """Seconds of a pipeline that no step takes: processes, packing, accounting, the report."""
+
+TABLE_TOKENS = 5_000_000
+"""Training tokens up to which n-grams are counted, in memory."""
+
+TABLE_BYTES = (20_000, 250_000)
+"""Fewest and most bytes of the table of n-grams; between them, a byte per training token."""
 
 _RARE = (1, 2, 3, 5)
 """Counts below which words may become unknown."""
@@ -102,6 +108,8 @@ def read_facts(source: str) -> TextFacts:
     """Count a text once; refuse one that is too short."""
     found = TextFiles(source, DEFAULT_RATIO)
     counts = count(found, newest_tokenizer(found.default_tokenizer))
+    if counts.tokens.total() >= FEWEST_TOKENS:  # else `choose` says that there are too few
+        check_content(counts, source)
     words = {least: sum(n >= least for n in counts.words.values()) for least in _RARE}
     return TextFacts(source=source, tokens=counts.tokens.total(), words=words)
 
@@ -171,10 +179,14 @@ def _recipe(facts: TextFacts, shape: _Shape, share: float) -> Recipe:
             "learning_rate": 0.004 if shape.width <= 128 else 0.002,
             "clip": 1.0,
         },
-        "search": {"cache_size": cache, "ramp": min(200, cache // 4)},
+        # Both are kept only where a part of the validation split that was held back agrees.
+        "search": {"cache_size": cache, "ramp": min(200, cache // 4), "temperature": True},
         "quantize": {"bits": 9, "steps": 1},
         "spelling": {},
     }
+    if training <= TABLE_TOKENS:
+        least, most = TABLE_BYTES
+        tree["ngrams"] = {"budget": int(min(most, max(least, training)))}
     if shape.sparsity:
         tree["prune"] = {
             "sparsity": shape.sparsity,
@@ -236,11 +248,13 @@ def _reasons(
         if fits
         else f"a larger model would have fewer than {ENOUGH_STEPS} steps in {_minutes(minutes)}"
     )
+    table = recipe.ngrams and recipe.ngrams.budget
     parts = [
         f"{training:,} tokens of training text: {layers} of width {model.width}, because {why}",
         f"{corpus.max_vocabulary:,} words, those that occur {corpus.min_count} times or more"
         + (" and are the most frequent" if _is_limited(facts, recipe) else ""),
         f"{share:.3g} of the text each for validation and test",
+        *([f"up to {table:,} bytes of n-grams, if they help short texts"] if table else []),
     ]
     return tuple(parts)
 

@@ -52,6 +52,9 @@ class Recipes:
     scaled: Mapping[str, int] = field(default_factory=dict)
     """Keys that followed a changed number of steps."""
 
+    asked: str = ""
+    """What follows `micronet run` in the command that makes the model, if it is not the name."""
+
     @property
     def trained(self) -> dict[str, Recipe]:
         """Return the recipe that each stage trains with, by the stage's name."""

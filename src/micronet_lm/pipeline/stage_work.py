@@ -154,6 +154,7 @@ def pack(
     inputs: Inputs,
     *,
     name: str,
+    asked: str,
     ngrams: NgramsConfig | None = None,
     spelling: SpellingConfig | None = None,
     form: PackConfig | None = None,
@@ -171,7 +172,7 @@ def pack(
         corpus=inputs["corpus"].path,
         name=name,
         perplexities={split: source.result[key] for split, key in splits.items()},
-        made_by=f"micronet run {name}",
+        made_by=f"micronet run {asked}",
         spelling=spelling,
         form=form,
     )

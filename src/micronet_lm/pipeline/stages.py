@@ -12,6 +12,7 @@ from micronet_lm.corpus import Corpus
 from micronet_lm.corpus.textfiles import find_files
 from micronet_lm.corpus.wikitext import PUBLISHED
 from micronet_lm.errors import UsageError
+from micronet_lm.files import file_sha256
 from micronet_lm.pipeline import stage_work
 from micronet_lm.pipeline.recipes import TEACHER, Recipes
 from micronet_lm.pipeline.stage import Stage
@@ -84,6 +85,7 @@ def stages_of(recipes: Recipes, sources: Sources | None = None) -> dict[str, Sta
             work=partial(
                 stage_work.pack,
                 name=recipes.name,
+                asked=recipes.asked or recipes.name,
                 ngrams=recipes.whole.ngrams,
                 spelling=recipes.whole.spelling,
                 form=recipes.whole.pack,
@@ -155,8 +157,7 @@ def _text(recipes: Recipes, given: Path | None) -> str | None:
         return None
     digest = hashlib.sha256()
     for file in find_files(config.source):
-        with file.open("rb") as opened:
-            digest.update(hashlib.file_digest(opened, "sha256").digest())
+        digest.update(bytes.fromhex(file_sha256(file)))
     return digest.hexdigest()
 
 

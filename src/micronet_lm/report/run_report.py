@@ -8,6 +8,8 @@ from micronet_lm.accounting import count, examine
 from micronet_lm.accounting.figure import account_figure
 from micronet_lm.accounting.run_target import counted_shares
 from micronet_lm.accounting.summary import as_json
+from micronet_lm.config.strict_yaml import LARGEST_TEXT
+from micronet_lm.files import read_small
 from micronet_lm.report.axes import STYLE
 from micronet_lm.report.document import Code, Document, Numbers, Section
 from micronet_lm.report.environment import made_line
@@ -62,7 +64,7 @@ def run_document(path: Path, corpus_path: Path | None = None) -> Document:
         ),
         samples,
         speed,
-        Section(title="Recipe", blocks=[Code(text=run.recipe_file.read_text("utf-8").strip())]),
+        Section(title="Recipe", blocks=[Code(text=_text(run.recipe_file))]),
         environment_section(),
         commands_section(commands),
     ]
@@ -73,3 +75,7 @@ def run_document(path: Path, corpus_path: Path | None = None) -> Document:
         made=made_line(commands[-1]),
         sections=[section for section in sections if section is not None],
     )
+
+
+def _text(file: Path) -> str:
+    return read_small(file, LARGEST_TEXT).decode("utf-8").strip()

@@ -18,7 +18,7 @@ from micronet_lm.runtime.native import NativeEngine
 from micronet_lm.runtime.native_words import NativeScreen, NativeSuggester
 from micronet_lm.runtime.open_vocabulary import OpenScore, open_score
 from micronet_lm.runtime.personal import Personal
-from micronet_lm.runtime.places import packed_file
+from micronet_lm.runtime.places import file_to_open
 from micronet_lm.runtime.questions import check_threads, checked_text
 from micronet_lm.runtime.scores import (
     LineScore,
@@ -55,10 +55,10 @@ def load(model: Path | str = "demo", engine: Name = "auto") -> "LM":
     """Open a packed model.
 
     `model` is a packed file, the folder of a run or pipeline that holds one, or the name of a model
-    that ships with the package: `demo`. `auto` takes the native engine where it is built, else
-    NumPy.
+    that ships with the package: `demo` or `wikitext-2`. `auto` takes the native engine where it is
+    built, else NumPy.
     """
-    return LM(open_engine(packed_file(model), engine))
+    return LM(open_engine(file_to_open(model), engine))
 
 
 class LM:

@@ -44,7 +44,9 @@ def _sentence(error: Exception, words: tuple[object, ...]) -> str:
     told = str(error)
     if "incompatible function arguments" not in told:
         return told
-    given = ", ".join(f"{type(word).__name__} {repr(word)[:40]}" for word in words)
+    given = ", ".join(
+        f"{type(word).__name__} {' '.join(repr(word).split())[:40]}" for word in words
+    )
     return f"these arguments have a wrong type or are out of range: {given}"
 
 

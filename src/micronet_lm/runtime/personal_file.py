@@ -86,13 +86,19 @@ def encoded(memories: Memories, frame: Frame) -> bytes:
     return body + int(checksum(body), 16).to_bytes(_SUM, "little")
 
 
-def decoded(data: bytes, frame: Frame) -> Memories:
-    """Read what `encoded` gave; refuse anything else."""
+def whole_body(data: bytes) -> bytes:
+    """Return a file without its checksum; refuse a file that does not have the right one."""
     if len(data) < _HEADER.size + _SUM or data[:8] != MAGIC:
         _refuse("is not a personal memory of this version")
     body = data[:-_SUM]
     if int(checksum(body), 16) != int.from_bytes(data[-_SUM:], "little"):
         _refuse("is truncated or damaged: its checksum is wrong")
+    return body
+
+
+def decoded(data: bytes, frame: Frame) -> Memories:
+    """Read what `encoded` gave; refuse anything else."""
+    body = whole_body(data)
     _, model, vocabulary, width, words, states = _HEADER.unpack_from(data)
     if (model, vocabulary, width) != (frame.model, frame.vocabulary, frame.width):
         raise PersonalError(

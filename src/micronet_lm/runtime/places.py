@@ -42,6 +42,17 @@ def packed_file(model: Path | str) -> Path:
     return path
 
 
+def file_to_open(model: Path | str) -> Path:
+    """Return the packed file that is meant; refuse what is neither a file nor a model's name."""
+    path = packed_file(model)
+    if not path.exists() and path.suffix != Path(PACKED).suffix:
+        raise ArtifactError(
+            f"there is no file or model {path}: give a packed file, the folder of a run or "
+            f"pipeline, or the name of a model that ships ({', '.join(shipped_models())})"
+        )
+    return path
+
+
 def packed_in(folder: Path) -> Path | None:
     """Return the packed file of a run's or pipeline's folder; None if there is none."""
     places = (folder / PACKED, folder / "packed" / PACKED)

@@ -320,7 +320,7 @@ class State:
 def restored(model: "LM", saved: bytes, personal: "Personal | None" = None) -> State:
     """Return the state that `State.save` made bytes of."""
     start = len(_MAGIC) + 4
-    if not saved.startswith(_MAGIC) or len(saved) < start:
+    if not isinstance(saved, bytes) or not saved.startswith(_MAGIC) or len(saved) < start:
         raise InferenceError(
             "these bytes are not a saved state: give bytes that State.save returned"
         )

@@ -1,4 +1,8 @@
-"""Saved sessions on disk: one file each, in a folder that only its owner can read."""
+"""Saved sessions on disk: one file each, in a folder that only its owner can read.
+
+A file is a line of JSON, the bytes of the state, and the checksum of all that in 8 bytes, which
+those of earlier versions do not have.
+"""
 
 import json
 import re
@@ -7,12 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from micronet_lm.checksum import checksum
 from micronet_lm.errors import MicronetError
 from micronet_lm.files import make_folder, open_regular, replacing
 from micronet_lm.strict_json import parse_json
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{22}\.session")
-_MAGIC = "micronet session 1"
+_MAGIC, _WITHOUT_CHECKSUM = "micronet session 2", "micronet session 1"
+MARK = b'{"micronet": "micronet session '
+"""What a file begins with."""
+_SUM = 8
+"""Bytes of the checksum."""
 
 
 class DamagedSessionError(MicronetError):
@@ -49,22 +58,16 @@ class SessionFiles:
 
     def write(self, name: str, about: Saved, state: bytes) -> None:
         """Write a session; a kill at any moment leaves the old file or the new one."""
-        head = json.dumps({"micronet": _MAGIC, **vars(about)}).encode()
+        data = json.dumps({"micronet": _MAGIC, **vars(about)}).encode() + b"\n" + state
         with replacing(self._path(name), mode=0o600) as temporary:
-            temporary.write_bytes(head + b"\n" + state)
+            temporary.write_bytes(data + _checksum(data))
         self._seen[name] = time.time()
 
     def read(self, name: str) -> tuple[Saved, bytes]:
         """Read a session that is here."""
         with open_regular(self._path(name)) as file:
-            head, newline, state = file.read().partition(b"\n")
-        try:
-            fields: dict[str, Any] = parse_json(head, "it")
-            if fields.pop("micronet") != _MAGIC or not newline:
-                raise ValueError
-            return Saved(**fields), state
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise DamagedSessionError("the saved session is damaged: begin a new one") from None
+            about, state, _ = parsed(file.read())
+        return about, state
 
     def delete(self, name: str) -> None:
         """Remove a session, if it is here."""
@@ -78,3 +81,24 @@ class SessionFiles:
 
     def _path(self, name: str) -> Path:
         return self._folder / f"{name}.session"
+
+
+def parsed(data: bytes) -> tuple[Saved, bytes, bool]:
+    """Return what a file holds, and whether it has a checksum; refuse a damaged one."""
+    head, newline, state = data.partition(b"\n")
+    try:
+        fields: dict[str, Any] = parse_json(head, "it")
+        magic = fields.pop("micronet")
+        if not newline or magic not in (_MAGIC, _WITHOUT_CHECKSUM):
+            raise ValueError
+        if magic == _MAGIC:
+            if data[-_SUM:] != _checksum(data[:-_SUM]):
+                raise ValueError
+            state = state[:-_SUM]
+        return Saved(**fields), state, magic == _MAGIC
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise DamagedSessionError("the saved session is damaged: begin a new one") from None
+
+
+def _checksum(data: bytes) -> bytes:
+    return int(checksum(data), 16).to_bytes(_SUM, "little")

@@ -18,7 +18,7 @@ from micronet_lm.errors import MicronetError, UsageError
 from micronet_lm.runs.files import PACKED
 from micronet_lm.runtime.engines import Name
 from micronet_lm.runtime.model import LM, load
-from micronet_lm.runtime.places import packed_file, shipped_models
+from micronet_lm.runtime.places import file_to_open, shipped_models
 from micronet_lm.serve.refusals import NotFound
 
 Stamp = tuple[int, int, int]
@@ -106,7 +106,7 @@ def named_places(models: Sequence[str], default: Callable[[], Path]) -> dict[str
         name, is_named, rest = word.partition("=")
         if not is_named or "/" in name:
             name, rest = "", word
-        path = packed_file(rest)
+        path = file_to_open(rest)
         if not name:
             name = rest if rest in shipped_models() and not Path(rest).exists() else _name_of(path)
         if name in places:

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from micronet_lm.errors import LabelsError
-from micronet_lm.files import LARGEST_RECORD, read_small, write_text
+from micronet_lm.files import read_json, write_text
 
 MANIFEST = "manifest.json"
 
@@ -96,8 +96,7 @@ class Manifest(Record):
     def load(cls, folder: Path) -> "Manifest":
         """Read the manifest of a folder; refuse unknown, missing and invalid entries."""
         try:
-            text = read_small(folder / MANIFEST, LARGEST_RECORD)
-            return cls.model_validate_json(text, strict=True)
+            return cls.model_validate(read_json(folder / MANIFEST), strict=True)
         except (FileNotFoundError, NotADirectoryError):
             raise LabelsError(
                 f"{folder} has no soft labels (no {MANIFEST}): make them with "
@@ -106,7 +105,13 @@ class Manifest(Record):
         except ValidationError as error:
             finding = error.errors()[0]
             where = ".".join(map(str, finding["loc"])) or "the file"
-            raise LabelsError(
-                f"{folder / MANIFEST} is damaged or not of soft labels ({where}: "
-                f"{finding['msg'].lower()}): give a folder that micronet soft-labels wrote"
-            ) from None
+            raise _damaged(folder, f"{where}: {finding['msg'].lower()}") from None
+        except ValueError as error:
+            raise _damaged(folder, str(error)) from None
+
+
+def _damaged(folder: Path, why: str) -> LabelsError:
+    return LabelsError(
+        f"{folder / MANIFEST} is damaged or not of soft labels ({why}): give a folder that "
+        "micronet soft-labels wrote"
+    )

@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
-from micronet_lm.compression.softlabels.manifest import Record, Settings
+from micronet_lm.compression.softlabels.manifest import Record, Settings, Summary
 from micronet_lm.corpus.npy import npy_header
 from micronet_lm.errors import LabelsError
-from micronet_lm.files import file_sha256, replacing, write_text
+from micronet_lm.files import file_sha256, open_regular, read_json, replacing, write_text
 
 HALF = np.dtype(np.float16)
 
@@ -67,9 +66,22 @@ def read_record(folder: Path, number: int) -> ShardRecord:
     """Read the record of a complete shard."""
     path = _record_file(folder, number)
     try:
-        return ShardRecord.model_validate_json(path.read_bytes(), strict=True)
-    except (OSError, ValidationError) as error:
+        return ShardRecord.model_validate(read_json(path), strict=True)
+    except (OSError, ValueError) as error:
         raise _damaged(path, str(error).splitlines()[0]) from None
+
+
+def summary_of(folder: Path, settings: Settings) -> Summary:
+    """Return the summary of all shards."""
+    records = [read_record(folder, number) for number in range(settings.shards)]
+    digest = hashlib.sha256(settings.model_dump_json().encode())
+    for record in records:
+        digest.update(record.model_dump_json().encode())
+    return Summary(
+        hits=sum(record.hits for record in records),
+        mass=sum(record.mass for record in records),
+        fingerprint=digest.hexdigest(),
+    )
 
 
 def open_array(folder: Path, settings: Settings, number: int, name: str) -> NDArray[Any]:
@@ -93,7 +105,7 @@ def check_array(folder: Path, settings: Settings, number: int, name: str) -> Non
     dtype, shape = arrays(settings)[name], (len(settings.span(number)), settings.count)
     header = npy_header(dtype, *shape)
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             same = file.read(len(header)) == header
         size = path.stat().st_size
     except FileNotFoundError:

@@ -8,7 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from micronet_lm.compression.softlabels.manifest import Manifest, Settings, Summary, describe
+from micronet_lm.compression.softlabels.manifest import (
+    MANIFEST,
+    Manifest,
+    Settings,
+    Summary,
+    describe,
+)
 from micronet_lm.compression.softlabels.shards import (
     IDS,
     PROBABILITIES,
@@ -17,6 +23,7 @@ from micronet_lm.compression.softlabels.shards import (
     check_hash,
     open_array,
     read_record,
+    summary_of,
 )
 from micronet_lm.config import DistillConfig
 from micronet_lm.corpus import Corpus
@@ -84,7 +91,12 @@ class SoftLabels:
         return open_array(self.path, self.settings, number, name)
 
     def check_hashes(self) -> None:
-        """Compare every array with its hash."""
+        """Compare every array with its hash, and the shards' records with the manifest's."""
+        if summary_of(self.path, self.settings) != self.summary:
+            raise LabelsError(
+                f"{self.path / MANIFEST} does not match the records of its shards: delete the "
+                "folder and make the soft labels again with micronet soft-labels"
+            )
         for name in arrays(self.settings):
             for number in range(self.settings.shards):
                 check_hash(self.path, number, name)

@@ -4,7 +4,6 @@ A shard's bytes do not depend on the process that writes it, so a killed pass re
 missing shards and gives the same bytes.
 """
 
-import hashlib
 import json
 import time
 from collections.abc import Iterable, Iterator
@@ -23,7 +22,6 @@ from micronet_lm.compression.softlabels.manifest import (
     Manifest,
     Method,
     Settings,
-    Summary,
 )
 from micronet_lm.compression.softlabels.shards import (
     HALF,
@@ -32,7 +30,7 @@ from micronet_lm.compression.softlabels.shards import (
     arrays,
     is_finished,
     leftovers,
-    read_record,
+    summary_of,
     write_shard,
 )
 from micronet_lm.compression.softlabels.teacher import Piece, distributions
@@ -131,7 +129,7 @@ def write_soft_labels(
         teacher = teacher.to(processes.device)
         _write_shards(teacher, ids, folder, settings, own, total=total, quiet=quiet)
         processes.wait()  # until all shards are written
-        summary = _summary(folder, settings)
+        summary = summary_of(folder, settings)
         if processes.leads and missing:
             Manifest(settings=settings, summary=summary).save(folder)
     seconds = time.perf_counter() - begin
@@ -204,19 +202,6 @@ class _Shard:
             return top_k(piece.distribution, self._settings.count)
         shifts = torch.from_numpy(self._shifts[part])
         return sampled(piece.distribution, self._settings.count, shifts)
-
-
-def _summary(folder: Path, settings: Settings) -> Summary:
-    """Return the summary of all shards."""
-    records = [read_record(folder, number) for number in range(settings.shards)]
-    digest = hashlib.sha256(settings.model_dump_json().encode())
-    for record in records:
-        digest.update(record.model_dump_json().encode())
-    return Summary(
-        hits=sum(record.hits for record in records),
-        mass=sum(record.mass for record in records),
-        fingerprint=digest.hexdigest(),
-    )
 
 
 @contextmanager
