@@ -7,6 +7,6 @@ import pytest
 from micronet_lm.model import sizes
 
 
-def set_sizes(monkeypatch: pytest.MonkeyPatch, **changes: int) -> None:
+def set_sizes(monkeypatch: pytest.MonkeyPatch, **changes: int | bool) -> None:
     """Change sizes of the CPU's pieces."""
     monkeypatch.setattr(sizes, "CPU", replace(sizes.CPU, **changes))
