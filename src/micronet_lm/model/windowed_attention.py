@@ -185,8 +185,8 @@ def _overlap_add(pieces: Tensor, batch: int, time: int, heads: int, stride: int)
     pieces = pieces.view(batch, heads, blocks, length, width)
     if sizes_for(pieces.device).adds_overlaps_at_once:
         span = [batch, heads, (blocks - 1) * stride + length, width]
-        total = torch.ops.aten.unfold_backward(pieces.mT, span, 2, length, stride)
-        return total[:, :, :time].transpose(1, 2)
+        added: Tensor = torch.ops.aten.unfold_backward(pieces.mT, span, 2, length, stride)
+        return added[:, :, :time].transpose(1, 2)
     shifts = -(-length // stride)
     total = pieces.new_zeros(batch, heads, blocks + shifts - 1, stride, width)
     for shift in range(shifts):
