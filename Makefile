@@ -160,10 +160,12 @@ web:  ## the engine for browsers and Node: web/dist/micronet.wasm (Debian's clan
 	web/build.sh
 
 PREFIX ?= /usr/local
+INSTALL_BUILD   ?= build/install
+INSTALL_OPTIONS ?= -DCMAKE_BUILD_TYPE=Release
 install:  ## header, static and shared library and pkg-config file for C and other languages: PREFIX=/usr/local
-	cmake -S native -B build/install -DMICRONET_INSTALL=ON -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=$(PREFIX)
-	cmake --build build/install --parallel 2
-	cmake --install build/install
+	cmake -S native -B $(INSTALL_BUILD) -DMICRONET_INSTALL=ON $(INSTALL_OPTIONS) -DCMAKE_INSTALL_PREFIX=$(PREFIX)
+	cmake --build $(INSTALL_BUILD) --parallel 2
+	cmake --install $(INSTALL_BUILD)
 
 native-test-threads:  ## the engine's threads under ThreadSanitizer
 	cmake -S native -B build/native-threads -DMICRONET_TESTS=ON -DMICRONET_SANITIZE_THREADS=ON -DMICRONET_SCALAR=ON \

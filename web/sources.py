@@ -1,7 +1,7 @@
-"""The fingerprint of the sources that web/dist/micronet.wasm is built from.
+"""The fingerprints of web/dist/micronet.wasm and of the sources that it is built from.
 
-python web/sources.py            print it
-python web/sources.py --write    write it beside the module, where a test finds it
+python web/sources.py            print them
+python web/sources.py --write    write them beside the module, where a test finds them
 """
 
 import hashlib
@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+MODULE = ROOT / "web" / "dist" / "micronet.wasm"
 RECORD = ROOT / "web" / "dist" / "sources.sha256"
 
 
@@ -29,17 +30,18 @@ def sources() -> list[Path]:
 
 
 def fingerprint() -> str:
-    """Return the hash of all sources with their names."""
+    """Return the hash of all sources with their names, and that of the module made of them."""
     digest = hashlib.sha256()
     for path in sources():
         digest.update(
             path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes() + b"\0"
         )
-    return digest.hexdigest()
+    module = hashlib.sha256(MODULE.read_bytes()).hexdigest()
+    return f"{digest.hexdigest()}  sources\n{module}  {MODULE.name}\n"
 
 
 if __name__ == "__main__":
     if "--write" in sys.argv[1:]:
-        RECORD.write_text(fingerprint() + "\n", encoding="utf-8")
+        RECORD.write_text(fingerprint(), encoding="utf-8")
     else:
-        print(fingerprint())
+        print(fingerprint(), end="")

@@ -48,9 +48,13 @@ cp -r "$root/src/micronet_lm" "$folder/site/"
 rm -f "$folder"/site/micronet_lm/runtime/_native*.so
 cp "$folder"/build/_native.*.so "$folder/site/micronet_lm/runtime/_native.so"
 
+# With its own name as sys.executable: a process that Python starts would else be a program for another processor.
 cat > "$folder/python" <<EOF
 #!/bin/sh
-exec qemu-aarch64 -L "$system" -E PYTHONPATH="$folder/site:$root" "$system/usr/bin/python$version" "\$@"
+exec qemu-aarch64 -0 "$folder/python" -L "$system" -E PYTHONHOME="$system/usr" -E PYTHONPATH="$folder/site:$root" \\
+  "$system/usr/bin/python$version" "\$@"
 EOF
 chmod +x "$folder/python"
-"$folder/python" -c 'import platform, micronet_lm as mn; print(platform.machine(), mn.load().engine.kernels)'
+"$folder/python" -c 'import platform, subprocess, sys, micronet_lm as mn
+print(platform.machine(), mn.load().engine.kernels, flush=True)
+subprocess.run([sys.executable, "-c", "print(\"and so are its children\")"], check=True)'

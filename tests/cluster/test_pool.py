@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 from tests.support.cluster_jobs import LIMITS, LONG, PRECISION, same_teacher, start, trained_here
-from tests.support.recipes import write_recipes
+from tests.support.recipes import TINY, as_words, write_recipes
 from tests.support.slurm import Cluster
 from tests.support.waiting import wait_until
+
+from micronet_lm.corpus import Corpus
 
 
 @pytest.fixture(name="recipe", scope="module")
@@ -63,6 +65,22 @@ def test_a_killed_parent_finds_its_job_again_and_a_warned_job_resumes(
     assert len(teachers) == 1
     trained_here(cluster, recipe, tmp_path / "here", *LONG)
     same_teacher(out, tmp_path / "here")
+
+
+def test_a_table_of_the_paper_is_reproduced_by_jobs(
+    cluster: Cluster, tmp_path: Path, corpus: Corpus
+) -> None:
+    out, log = tmp_path / "tables", tmp_path / "log.txt"
+    words = ["reproduce", "hebbian", "--scale", "demo", "--out", str(out), *LIMITS]
+    words += ["--account", "mylab", "--corpus", str(corpus.path), *as_words(TINY)]
+    words += ["--corpus.source", corpus.manifest.source, "--corpus.tokenizer", "wikitext"]
+    assert start(cluster, [*words, "--corpus.min_count", "1"], log).wait(500) == 0, log.read_text()
+    table = (out / "tables" / "hebbian.md").read_text()
+    assert "| Ours, no Hebbian | 39.5 |" in table
+    assert len(list(out.glob("student-*/best.safetensors"))) == 4
+    scripts = [f.read_text() for f in (out / "jobs").rglob("*_submission.sh")]
+    assert sum("--job-name=micronet-student-" in text for text in scripts) >= 4
+    assert all("--account=mylab" in text for text in scripts)
 
 
 def test_a_lost_node_and_a_cancelled_job(cluster: Cluster, recipe: Path, tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ import sys
 import pytest
 from tests.support.processes import ENVIRONMENT
 
-MOST = 1500
-"""Launches that a step may have: 943 were counted, 7,114 in a processor's pieces at batch 14."""
+MOST, MOST_CALLS = 900, 2000
+"""Launches and calls that a step may have: 815 and 1,892 were counted; in a processor's pieces, at
+batch 14, 7,034 and 17,150."""
 
 
 @pytest.mark.needs_torch
@@ -19,7 +20,7 @@ def test_a_step_launches_few_operations() -> None:
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout.splitlines()[-1])
     assert told["launched"] <= MOST, told
-    assert told["called"] <= 2500, told
+    assert told["called"] <= MOST_CALLS, told
     assert sum(told["waited"].values()) <= 20, told
     # The next step's inputs and targets, from pinned memory and without waiting; nothing else.
     assert told["copies"] == [[True, True]] * 2

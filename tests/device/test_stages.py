@@ -53,6 +53,13 @@ def test_models_of_runs_are_on_the_device(told: dict[str, dict[str, Any]]) -> No
     assert told["exchange"]["exchanged"].keys() == {"all_gather", "all_reduce", "broadcast"}
 
 
+@pytest.mark.parametrize("work", ["reading", "training"])
+def test_a_plan_measures_the_device_and_waits_for_it(
+    told: dict[str, dict[str, Any]], work: str
+) -> None:
+    assert told[f"speed of {work}"]["waited for"] == ["gpu:0"]
+
+
 def test_it_computes_what_the_cpu_computes(
     told: dict[str, dict[str, Any]], tmp_path: Path, corpus: Corpus
 ) -> None:

@@ -55,6 +55,25 @@ def test_equals_the_direct_computation(time: int, context: int, share_missing: f
         torch.testing.assert_close(mine, yours)
 
 
+@pytest.mark.parametrize("time", [3, 48, 97])
+@pytest.mark.parametrize("context", [1, 7, 60])
+def test_overlaps_are_added_at_once_or_one_after_the_other(
+    time: int, context: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The gradients of keys and values are the same as those of the direct computation."""
+    set_sizes(monkeypatch, adds_overlaps_at_once=True)
+    tensors = inputs(2, time, context)
+    weight = torch.randn(2, time, 2, 3, dtype=torch.float64)
+    ours = windowed_attention(*tensors, 0)
+    theirs = direct(*tensors, 0)
+    for mine, yours in zip(
+        torch.autograd.grad((ours * weight).sum(), tensors),
+        torch.autograd.grad((theirs * weight).sum(), tensors),
+        strict=True,
+    ):
+        torch.testing.assert_close(mine, yours)
+
+
 def test_block_size_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     tensors = inputs(2, 70, 20)
     results = []

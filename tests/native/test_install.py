@@ -27,11 +27,9 @@ def output(command: Sequence[str | Path], more: Mapping[str, str] | None = None)
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build, prefix = tmp_path_factory.mktemp("build"), tmp_path_factory.mktemp("prefix")
-    options = ["-DMICRONET_INSTALL=ON", "-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O0"]
-    place = [f"-DCMAKE_INSTALL_PREFIX={prefix}", "-DCMAKE_INSTALL_LIBDIR=lib"]
-    output(["cmake", "-S", ROOT / "native", "-B", build, *options, *place])
-    output(["cmake", "--build", build, "--parallel", "2"])
-    output(["cmake", "--install", build])
+    options = "-DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0 -DCMAKE_INSTALL_LIBDIR=lib"
+    places = [f"PREFIX={prefix}", f"INSTALL_BUILD={build}", f"INSTALL_OPTIONS={options}"]
+    output(["make", "-C", ROOT, "install", *places])
     return prefix
 
 
@@ -55,6 +53,31 @@ def test_cmake_projects_find_it(prefix: Path, tmp_path: Path) -> None:
     output(["cmake", "--build", tmp_path])
     check([tmp_path / "suggest"])
     assert "dictionary" in output([tmp_path / "next_words", shipped_model(), "Return", "a", "new"])
+
+
+@pytest.mark.parametrize("kind", ["shared", "static"])
+def test_pkg_config_names_what_a_compiler_needs(prefix: Path, tmp_path: Path, kind: str) -> None:
+    """A program of C alone: with the static library, the flags must name the run-time of C++."""
+    compiler = shutil.which("cc")
+    if not compiler or not shutil.which("pkg-config"):
+        pytest.skip("cc or pkg-config is not installed")
+    lib = prefix / "lib"
+    if kind == "static":  # no shared library that the linker would prefer
+        shutil.copytree(lib, tmp_path / "lib", ignore=shutil.ignore_patterns("*.so*"))
+        lib = tmp_path / "lib"
+    more = {"PKG_CONFIG_PATH": str(prefix / "lib" / "pkgconfig")}
+    asked = ["pkg-config", *(["--static"] if kind == "static" else []), "micronet"]
+    assert output([*asked, "--modversion"], more).strip() == mn.__version__
+    flags = output([*asked, "--cflags"], more).split()
+    libraries = [
+        flag.replace(str(prefix / "lib"), str(lib))
+        for flag in output([*asked, "--libs"], more).split()
+    ]
+    built = tmp_path / "next_words"
+    output([compiler, *flags, EXAMPLES / "next_words.c", "-o", built, *libraries, "-lm"])
+    found = {"LD_LIBRARY_PATH": str(lib)} if kind == "shared" else {}
+    said = output([built, shipped_model(), "Return", "a", "new"], found)
+    assert "dictionary" in said
 
 
 def test_only_the_functions_of_the_header_are_visible(prefix: Path) -> None:

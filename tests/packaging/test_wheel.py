@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -47,6 +48,8 @@ def test_a_wheel_runs_where_there_is_no_compiler(tmp_path: Path) -> None:
     check_sources(sdist, files)
     check_contents(wheel, files)
     check_abi(wheel, tmp_path)
+    for file in (sdist, wheel):
+        check_documented_size(file)
 
     folder = tmp_path / "empty"
     venv.create(folder, with_pip=True)
@@ -135,6 +138,16 @@ def check_contents(wheel: Path, files: set[str]) -> None:
     needed = {"py.typed", "models/demo.safetensors", "presets/demo.yaml", "presets/paper/base.yaml"}
     needed |= {"page/web/dist/micronet.wasm", "page/web/src/index.js"}
     assert {f"micronet_lm/{name}" for name in needed} <= names
+
+
+def check_documented_size(file: Path) -> None:
+    """Check that docs/platforms.md has the size of a file, to a tenth; it lists those for Linux."""
+    page = (ROOT / "docs" / "platforms.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([^`]+)` \|.*\| ([\d.]+) MB \|", page, re.MULTILINE)
+    assert {name.split("-")[0] for name, _ in rows} >= {"cp311", "cp312", ".tar.gz"}
+    for name, megabytes in rows:
+        if name in file.name:
+            assert file.stat().st_size / 1e6 == pytest.approx(float(megabytes), rel=0.1)
 
 
 def skip_without_registry(folder: Path) -> None:

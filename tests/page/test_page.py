@@ -36,6 +36,14 @@ def test_everything_is_inside(written: Path) -> None:
     assert len(text) < 2_000_000
 
 
+def test_without_a_model_it_is_the_shipped_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["page", "-o", "page.html"]) == 0
+    assert Path("page.html").read_text(encoding="utf-8") == page(shipped_model())
+
+
 def test_wrong_models_are_refused_and_nothing_is_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

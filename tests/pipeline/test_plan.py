@@ -9,7 +9,9 @@ import pytest
 
 from micronet_lm.cli.main import main
 from micronet_lm.config import load_recipe
-from micronet_lm.pipeline.corpus_size import corpus_size
+from micronet_lm.pipeline import costs, take_apart
+from micronet_lm.pipeline.corpus_size import CorpusSize, corpus_size
+from micronet_lm.pipeline.speed import Speed
 
 
 @pytest.fixture(scope="module")
@@ -115,3 +117,16 @@ def test_published_texts_are_known_without_a_download(tmp_path: Path) -> None:
     assert (facts.words, facts.tokens["train"], facts.id_bytes) == (267_735, 103_227_021, 4)
     facts = corpus_size(load_recipe("wikitext-2/small").corpus, tmp_path / "none")
     assert (facts.words, facts.id_bytes) == (33_278, 2)
+
+
+def test_memory_has_a_margin(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A cache search also holds three times the hidden states of a split."""
+    needed = {"read_memory": 400_000_000, "train_memory": 600_000_000}
+    speed = Speed(step_seconds=1.0, read_seconds=1e-3, label_seconds=1e-3, **needed)
+    monkeypatch.setattr(costs, "speed_of", lambda _: speed)
+    recipes = take_apart("wikitext-2/micronet")
+    tokens = {"train": 2_088_628, "valid": 217_646, "test": 245_569}
+    stages = costs.Costs(recipes, CorpusSize(words=33_278, tokens=tokens))
+    states = 4 * recipes.student.model.width * tokens["valid"]
+    assert stages.of("teacher", tmp_path).memory == 1.25 * 600_000_000
+    assert stages.of("search-cache", tmp_path).memory == 1.25 * (400_000_000 + 3 * states)

@@ -37,6 +37,7 @@ from micronet_lm.compression.temperature import fold_temperature, search_tempera
 from micronet_lm.config import Recipe
 from micronet_lm.corpus import Corpus
 from micronet_lm.model import StreamState
+from micronet_lm.pipeline import speedometer
 from micronet_lm.pipeline.stage_work import measured
 from micronet_lm.training import Run, evaluate, loading, next_word_loss, train
 from micronet_lm.training import device as devices
@@ -223,6 +224,19 @@ def swept(folder: Path, corpus: Corpus) -> dict[str, Any]:
     }
 
 
+def timed(measure: Callable[[Recipe], Any]) -> Stage:
+    """Return a measurement for a plan as a stage; how often it waits for the device is counted."""
+
+    def work(folder: Path, corpus: Corpus) -> dict[str, Any]:
+        recipe = tiny_recipe(corpus, **TRAININGS["train, cache, Hebbian, streams"])
+        with mock.patch.object(speedometer, "wait_for") as wait_for:
+            measure(recipe)
+        devices_ = {str(call.args[0]) for call in wait_for.call_args_list}
+        return {"waited for": sorted(devices_)}
+
+    return work
+
+
 def exchanged(folder: Path, corpus: Corpus) -> dict[str, Any]:
     """Do what several processes exchange, under NCCL's rule: only what is on the GPU."""
     seen: Counter[str] = Counter()
@@ -327,6 +341,8 @@ STAGES: dict[str, Stage] = {
     "quantize": quantized,
     "sweep": swept,
     "exchange": exchanged,
+    "speed of reading": timed(speedometer.reading),
+    "speed of training": timed(speedometer.training),
 }
 
 EMPTY = StreamState.empty

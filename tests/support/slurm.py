@@ -52,6 +52,7 @@ JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU_Memory
+GresTypes=gpu
 SlurmdParameters=config_overrides
 ReturnToService=2
 SlurmdTimeout=60
@@ -71,7 +72,13 @@ PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=10 Preempt
 DISK_BYTES = 64 << 20
 """Size of the disk that a test may fill."""
 
-NODE = "NodeName={name} NodeAddr={address} CPUs=4 RealMemory=4000 State=UNKNOWN Feature=fast"
+GPUS = 2
+"""GPUs that each node pretends to have: SLURM counts them, and no process can use one."""
+
+NODE = (
+    "NodeName={name} NodeAddr={address} CPUs=4 RealMemory=4000 State=UNKNOWN Feature=fast "
+    f"Gres=gpu:{GPUS}"
+)
 
 
 def why_not() -> str | None:
@@ -117,6 +124,11 @@ class Cluster:
         lines = [NODE.format(name=name, address=self.addresses[name]) for name in self.nodes]
         text = CONFIG.format(folder=self.folder, controller=self.controller, nodes="\n".join(lines))
         (self.folder / "slurm.conf").write_text(text)
+        files = [self.folder / f"gpu{number}" for number in range(GPUS)]
+        for file in files:  # of devices, as SLURM believes
+            file.touch()
+        gpus = "".join(f"Name=gpu File={file}\n" for file in files)
+        (self.folder / "gres.conf").write_text(gpus)
         (self.folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
         (self.folder / "state").mkdir()
         key = self.folder / "munge.key"

@@ -13,9 +13,11 @@ from tests.support.processes import CACHE, ENVIRONMENT, ONE, TORCHRUN, TWO, fini
 from tests.support.runs import same_tensors, train_lines
 
 from micronet_lm.corpus import Corpus
-from micronet_lm.training import Run
+from micronet_lm.errors import UsageError
+from micronet_lm.training import Run, processes
 from micronet_lm.training.checkpoint import read_checkpoint
 from micronet_lm.training.metrics import read_metrics
+from micronet_lm.training.processes import TIMEOUT_MINUTES, TIMEOUT_VARIABLE
 
 HEBBIAN = ["--hebbian.gamma", "0.05", "--hebbian.limit", "200"]
 
@@ -223,3 +225,49 @@ with joined_processes() as processes:
         assert torch.equal(everybody[0], everybody[1])
 """)
     finish([*TORCHRUN, str(script)])
+
+
+def test_a_process_that_does_not_answer_is_waited_for_as_long_as_asked(tmp_path: Path) -> None:
+    """The second process hangs: the first one says so after the time of the variable."""
+    script = tmp_path / "script.py"
+    script.write_text("""
+import os, sys, time
+from pathlib import Path
+from micronet_lm.errors import RunError
+from micronet_lm.training.processes import joined_processes
+
+said, rank = Path(sys.argv[1]), int(os.environ["RANK"])
+said.with_suffix(f".{rank}").touch()
+while not said.with_suffix(f".{1 - rank}").exists():  # only the hang may take long
+    time.sleep(0.05)
+try:
+    with joined_processes() as processes:
+        if rank == 1:
+            while not said.exists():
+                time.sleep(0.05)
+        processes.wait()
+except RunError as error:
+    if rank == 0:
+        said.write_text(str(error))
+""")
+    said = tmp_path / "said"
+    subprocess.run(
+        [*TORCHRUN, str(script), str(said)],
+        capture_output=True,
+        env={**ENVIRONMENT, TIMEOUT_VARIABLE: "0.1"},
+        check=False,
+        timeout=200,
+    )
+    assert said.read_text().startswith("another process ended or cannot be reached any more (")
+    assert "the same command resumes from what was saved" in said.read_text()
+
+
+def test_processes_wait_for_hours_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(TIMEOUT_VARIABLE, raising=False)
+    assert processes.timeout_minutes() == TIMEOUT_MINUTES >= 60
+    monkeypatch.setenv(TIMEOUT_VARIABLE, "600")
+    assert processes.timeout_minutes() == 600
+    for wrong in ("soon", "0", "-1", "nan", "1e9"):
+        monkeypatch.setenv(TIMEOUT_VARIABLE, wrong)
+        with pytest.raises(UsageError, match=f"minutes above 0, got {wrong}"):
+            processes.timeout_minutes()

@@ -21,7 +21,9 @@ from micronet_lm.runtime.engines import has_native
 from micronet_lm.runtime.native import NativeEngine
 from micronet_lm.runtime.places import shipped_model
 
-WEB = Path(__file__).parents[2] / "web"
+ROOT = Path(__file__).parents[2]
+WEB = ROOT / "web"
+MODULE = WEB / "dist" / "micronet.wasm"
 # Without V8's background threads: Node may deadlock with them, a compiler's thread waiting for a
 # collection and the main thread for the compiler (nodejs/node, issue 54918).
 NODE_TESTS = ["node", "--single-threaded", "--test", "--test-concurrency=1"]
@@ -43,21 +45,25 @@ CHOICES = {
 
 def test_the_module_is_not_stale() -> None:
     made = runpy.run_path(str(WEB / "sources.py"))
-    recorded = made["RECORD"].read_text(encoding="utf-8").strip()
-    assert made["fingerprint"]() == recorded, "the native sources changed: run 'make web'"
+    recorded = made["RECORD"].read_text(encoding="utf-8")
+    message = (
+        "the native sources changed, or the module is not the one made of them: run 'make web'"
+    )
+    assert made["fingerprint"]() == recorded, message
 
 
-def test_the_module_is_small() -> None:
-    assert (WEB / "dist" / "micronet.wasm").stat().st_size <= 300_000
+def test_the_module_is_small_and_the_documents_say_how_small() -> None:
+    size = MODULE.stat().st_size
+    assert size <= 300_000
+    documented = (ROOT / "docs" / "platforms.md").read_text(encoding="utf-8")
+    assert f"{size:,} bytes, " in documented
     if not node_is_new_enough():
         pytest.skip("Node 20 or newer, which has Brotli, is not installed")
     said = subprocess.run(
-        ["node", "-e", BROTLI, WEB / "dist" / "micronet.wasm"],
-        capture_output=True,
-        text=True,
-        check=True,
+        ["node", "-e", BROTLI, MODULE], capture_output=True, text=True, check=True
     )
     assert int(said.stdout) <= 90_000
+    assert f"{size:,} bytes, {int(said.stdout):,} as Brotli" in documented
 
 
 def test_the_versions_agree() -> None:

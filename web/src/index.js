@@ -7,7 +7,7 @@ export { MicronetError };
 Symbol.dispose ??= Symbol("Symbol.dispose"); // for `using`, where the platform lacks it
 
 // Sessions that nobody holds any more are freed. A model holds its instance, and goes with it.
-const forgotten = new FinalizationRegistry(({ instance, place }) => instance.get("mn_text_free", place));
+const forgotten = new FinalizationRegistry(({ instance, free, place }) => instance.get(free, place));
 
 const candidate = (word, _, probability) => ({ word, probability });
 const settings = { maxTokens: 50, temperature: 1, topK: 0, topP: 1, seed: 0 };
@@ -179,7 +179,7 @@ export class Session {
   /** Use `Model.start`. */
   constructor(instance, model, place) {
     [this.#instance, this.#model, this.#place] = [instance, model, place];
-    forgotten.register(this, { instance, place }, this);
+    forgotten.register(this, { instance, free: "mn_text_free", place }, this);
   }
 
   get #text() {
@@ -255,7 +255,7 @@ export class Session {
       this.#instance.make("mn_text_restore", this.#model, place, size),
     );
     forgotten.unregister(this);
-    forgotten.register(this, { instance: this.#instance, place: this.#place }, this);
+    forgotten.register(this, { instance: this.#instance, free: "mn_text_free", place: this.#place }, this);
     this.#instance.get("mn_text_free", before);
   }
 
@@ -270,7 +270,7 @@ export class Session {
   }
 }
 
-/** A session by word ids; the numbers of the engine as they are. Close it. */
+/** A session by word ids; the numbers of the engine as they are. */
 export class IdSession {
   #instance;
   #model;
@@ -279,6 +279,7 @@ export class IdSession {
 
   constructor(instance, model, place, words) {
     [this.#instance, this.#model, this.#place, this.#words] = [instance, model, place, words];
+    forgotten.register(this, { instance, free: "mn_session_free", place }, this);
   }
 
   feed(ids) {
@@ -305,7 +306,9 @@ export class IdSession {
   }
 
   close() {
-    if (this.#place) this.#instance.get("mn_session_free", this.#place);
+    if (!this.#place) return;
+    forgotten.unregister(this);
+    this.#instance.get("mn_session_free", this.#place);
     this.#place = 0;
   }
   [Symbol.dispose]() {

@@ -32,6 +32,10 @@ class Sizes:
     attention_queries: int
     """Queries of attention per block. A smaller block wastes less, a larger one needs more keys."""
 
+    adds_overlaps_at_once: bool
+    """Whether one operation adds the gradients of keys that several blocks share, or one per block
+    that sees a key."""
+
     distribution: int
     """Largest block of whole distributions in bytes: tokens × vocabulary in fp32."""
 
@@ -49,6 +53,7 @@ CPU = Sizes(
     recalled_queries=128,
     recalled=0,
     attention_queries=48,
+    adds_overlaps_at_once=False,
     # Above half of what the C library keeps (see `training.memory`), every block and its running
     # sums in fp64 would be fresh memory from the system: 64 MB are half as fast.
     distribution=16 << 20,
@@ -64,6 +69,7 @@ GPU = Sizes(
     recalled_queries=1152,
     recalled=512 << 20,
     attention_queries=48,
+    adds_overlaps_at_once=True,
     distribution=512 << 20,
     compared_rows=1024,
     chunk=16_128,

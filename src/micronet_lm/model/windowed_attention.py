@@ -8,6 +8,7 @@ masked except at the beginning of a text. Then probabilities are written through
 into a matrix of zeros, and one batched product with the values follows.
 """
 
+from functools import lru_cache
 from typing import Any, Protocol
 
 import torch
@@ -146,9 +147,15 @@ def _mask_missing(scores: Tensor, missing: int) -> None:
     """
     if missing:
         context, rows = scores.shape[-1], min(missing, scores.shape[2])
-        row = torch.arange(rows, device=scores.device).unsqueeze(1)
-        column = torch.arange(context, device=scores.device)
-        scores[:, :, :rows].masked_fill_(row + column < missing, float("-inf"))
+        mask = _missing(rows, context, missing, scores.device)
+        scores[:, :, :rows].masked_fill_(mask, float("-inf"))
+
+
+@lru_cache(maxsize=8)  # all layers have the same
+def _missing(rows: int, context: int, missing: int, device: torch.device) -> Tensor:
+    """Return which keys do not exist for the first queries: (rows, C)."""
+    row = torch.arange(rows, device=device).unsqueeze(1)
+    return row + torch.arange(context, device=device) < missing
 
 
 def _blocks(sequence: Tensor, stride: int, length: int) -> Tensor:
@@ -175,10 +182,14 @@ def _overlap_add(pieces: Tensor, batch: int, time: int, heads: int, stride: int)
     """Undo `_blocks` where pieces overlap, adding the overlaps: (B, T', H, K)."""
     groups, length, width = pieces.shape
     blocks = groups // (batch * heads)
-    shifts = -(-length // stride)
     pieces = pieces.view(batch, heads, blocks, length, width)
+    if sizes_for(pieces.device).adds_overlaps_at_once:
+        span = [batch, heads, (blocks - 1) * stride + length, width]
+        added: Tensor = torch.ops.aten.unfold_backward(pieces.mT, span, 2, length, stride)
+        return added[:, :, :time].transpose(1, 2)
+    shifts = -(-length // stride)
     total = pieces.new_zeros(batch, heads, blocks + shifts - 1, stride, width)
     for shift in range(shifts):
         part = pieces[:, :, :, shift * stride : (shift + 1) * stride]
-        total[:, :, shift : shift + blocks, : part.shape[3]] += part
+        total[:, :, shift : shift + blocks, : part.shape[3]].add_(part)
     return total.flatten(2, 3)[:, :, :time].transpose(1, 2)

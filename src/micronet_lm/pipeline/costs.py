@@ -141,7 +141,8 @@ class Costs:
         shape = merge_recipe(self._shaped(self._recipes.student), {"cache.size": size})
         tokens = int(SEARCHES * self._facts.tokens["valid"]) + self._facts.tokens["test"]
         cost = self._reading(shape, tokens)
-        kept = 2 * 4 * shape.model.width * self._facts.tokens["valid"]  # hidden states, and a copy
+        # The hidden states, those multiplied by θ, and the keys of all queries.
+        kept = 3 * 4 * shape.model.width * self._facts.tokens["valid"]
         return replace(cost, memory=(cost.memory or 0) + kept)
 
     def _quantize(self, steps: int) -> Cost:

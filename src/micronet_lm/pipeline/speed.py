@@ -16,6 +16,7 @@ from micronet_lm.config import Recipe
 from micronet_lm.errors import PipelineError
 from micronet_lm.files import read_json, write_text
 from micronet_lm.machine import cache_folder, processor_identity
+from micronet_lm.training.device import gpu_name
 
 DECIDING = ("batch", "window", "accumulate", "precision", "sampling")
 """Keys of `train` that decide how long a step takes."""
@@ -53,8 +54,8 @@ def measured_device() -> str:
     """Return what speed is measured with: the GPU where there is one, or threads."""
     threads = measured_threads()
     many = "1 thread" if threads == 1 else f"{threads} threads"
-    gpu = f"{torch.cuda.get_device_name()} and " if torch.cuda.is_available() else ""
-    return f"{gpu}{many} (OMP_NUM_THREADS)"
+    gpu = gpu_name()
+    return f"{f'{gpu} and ' if gpu else ''}{many} (OMP_NUM_THREADS)"
 
 
 def speed_of(recipe: Recipe) -> Speed:

@@ -28,6 +28,7 @@ from micronet_lm.config import DistillConfig, Recipe, merge_recipe, parse_recipe
 from micronet_lm.corpus import Corpus
 from micronet_lm.model import LanguageModel
 from micronet_lm.training import Objective, Run, evaluate, next_word_loss
+from micronet_lm.training.device import this_device, wait_for
 from micronet_lm.training.hebbian import Hebbian
 from micronet_lm.training.loop import make_deterministic
 from micronet_lm.training.memory import keep_freed_memory
@@ -61,10 +62,9 @@ def measure(recipe: Recipe) -> dict[str, Any]:
     made before this process computes.
     """
     with get_context("fork").Pool(1) as pool:
-        reading = pool.apply(_reading, (recipe,))
-    _begin(recipe)
-    training = _training(recipe, _text(recipe))
-    return {"step_seconds": training.seconds, "train_memory": training.memory, **reading}
+        read = pool.apply(reading, (recipe,))
+    trained = training(recipe)
+    return {"step_seconds": trained.seconds, "train_memory": trained.memory, **read}
 
 
 def _begin(recipe: Recipe) -> None:
@@ -74,27 +74,28 @@ def _begin(recipe: Recipe) -> None:
         prepare_process()
 
 
-def _reading(recipe: Recipe) -> dict[str, Any]:
+def reading(recipe: Recipe) -> dict[str, Any]:
     """Return the times and the memory of reading and labelling."""
     _begin(recipe)
     text = _text(recipe)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = this_device()
     model = LanguageModel(recipe.model, recipe.cache).eval().to(device)
     ids = text.split("valid")
     with torch.inference_mode():
         pace = evaluate(model, ids[: FIRST + 1]).seconds / FIRST
         count = max(LEAST, min(READ, int(PATIENCE / pace)))
-        reading = evaluate(model, ids[: count + 1]).seconds / count
+        token = evaluate(model, ids[: count + 1]).seconds / count
         begin = time.perf_counter()
         for piece in distributions(model, text.split("train"), range(count, count + LABELLED)):
             piece.distribution.topk(min(30, piece.distribution.shape[1]))
+        wait_for(device)
         # The text read before the span is a fixed, small part of a shard.
         before = min(count, model.config.reach - 1 + (model.cache.size if model.cache else 0))
-        labelling = (time.perf_counter() - begin - before * reading) / LABELLED
+        labelling = (time.perf_counter() - begin - before * token) / LABELLED
     return {
-        "read_seconds": reading,
-        "label_seconds": max(labelling, reading),
-        "read_memory": _memory(),
+        "read_seconds": token,
+        "label_seconds": max(labelling, token),
+        "read_memory": _memory(device),
     }
 
 
@@ -106,9 +107,10 @@ class Training:
     memory: int
 
 
-def _training(recipe: Recipe, text: Corpus) -> Training:
+def training(recipe: Recipe) -> Training:
     """Measure a step; estimate one with many tokens from two with few sequences."""
-    config = recipe.train
+    _begin(recipe)
+    text, config = _text(recipe), recipe.train
     rows = config.batch // config.accumulate
     few = max(2, STEP_TOKENS // config.window)
     if rows <= few:
@@ -131,15 +133,17 @@ def _measured_step(recipe: Recipe, text: Corpus) -> Training:
         products = agree_on_products(recipe.train.precision, None, processes, resume="")
         objective = _objective(recipe)
         trainer = Trainer(run, recipe, text, processes, objective, plugins, products=products)
-        seconds = _step(trainer)
+        seconds = _step(trainer, processes.device)
         if seconds < LONG:
-            seconds = min(_step(trainer) for _ in range(2))
-    return Training(seconds=seconds, memory=_memory())
+            seconds = min(_step(trainer, processes.device) for _ in range(2))
+        memory = _memory(processes.device)
+    return Training(seconds=seconds, memory=memory)
 
 
-def _step(trainer: Trainer) -> float:
+def _step(trainer: Trainer, device: torch.device) -> float:
     begin = time.perf_counter()
     trainer.step()
+    wait_for(device)
     return time.perf_counter() - begin
 
 
@@ -184,10 +188,10 @@ def _objective(recipe: Recipe) -> Objective:
     return Distillation(labels, recipe.distill, recipe.train.steps)
 
 
-def _memory() -> int:
+def _memory(device: torch.device) -> int:
     """Return the peak memory of this process in bytes, or that on the GPU where there is one."""
-    if torch.cuda.is_available():
-        return int(torch.cuda.max_memory_reserved())
+    if device.type == "cuda":
+        return int(torch.cuda.max_memory_reserved(device))
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 

@@ -1,6 +1,9 @@
 """The device of this process, and how arrays get there."""
 
 import os
+import subprocess
+import sys
+from functools import cache
 from typing import Any
 
 import torch
@@ -16,6 +19,26 @@ def this_device() -> torch.device:
     if not _is_available():
         return torch.device("cpu")
     return torch.device(ACCELERATOR, int(os.environ.get("LOCAL_RANK", "0")))
+
+
+@cache
+def gpu_name() -> str | None:
+    """Return the name of this machine's GPU; None without one.
+
+    Another process asks the GPU: a process that has used it cannot fork any more, and the stages
+    of a pipeline are forks.
+    """
+    if torch.cuda.device_count() == 0:
+        return None
+    words = [sys.executable, "-c", "import torch; print(torch.cuda.get_device_name())"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603
+    return done.stdout.strip() or "a GPU"
+
+
+def wait_for(device: torch.device) -> None:
+    """Wait until a GPU has done all that was launched, so that a clock tells how long it took."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
 
 
 def multiplies_bfloat16() -> bool:

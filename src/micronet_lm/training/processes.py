@@ -175,7 +175,7 @@ def host_name() -> str:
 
 def _join(device: torch.device) -> Processes:
     """Meet the other processes."""
-    patience = timedelta(minutes=_timeout_minutes())
+    patience = timedelta(minutes=timeout_minutes())
     try:
         if not _stores:
             store, _, _ = next(rendezvous("env://", timeout=patience))
@@ -202,7 +202,8 @@ def _join(device: torch.device) -> Processes:
     return Processes(rank=rank, count=count, device=device, store=own)
 
 
-def _timeout_minutes() -> float:
+def timeout_minutes() -> float:
+    """Return the longest time that this process waits for the others."""
     text = os.environ.get(TIMEOUT_VARIABLE, "")
     try:
         minutes = float(text) if text else TIMEOUT_MINUTES
