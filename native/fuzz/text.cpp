@@ -8,6 +8,7 @@
 
 #include "bytes.hpp"
 #include "characters.hpp"
+#include "checksum.hpp"
 #include "micronet.h"
 #include "text_model.hpp"
 
@@ -41,13 +42,13 @@ void ask(mn_text* text, const std::string& piece) {
   }
 }
 
-// A saved text with the input laid over what was saved, and a session's hash that is right again.
+// A saved text with the input laid over what was saved, and its checksum and the session's hash right again.
 void restore(const mn_model* model, const uint8_t* data, size_t size) {
   mn_error error;
   mn_text *text = nullptr, *restored = nullptr;
   if (mn_text_read(model, "ab a", 4, &text, &error) != MN_OK) __builtin_trap();
   std::vector<uint8_t> bytes = saved(text);
-  const size_t from = 17;  // behind the magic
+  const size_t from = 17 + 8;  // behind the magic and the checksum
   for (size_t i = 0; i < size && from + i + 8 < bytes.size(); ++i) bytes[from + i] ^= data[i];
   uint32_t place = 0;
   std::memcpy(&place, bytes.data() + from, 4);
@@ -56,6 +57,8 @@ void restore(const mn_model* model, const uint8_t* data, size_t size) {
     const uint64_t hash = micronet::hash_bytes({bytes.data() + begin, bytes.size() - 8 - begin});
     std::memcpy(bytes.data() + bytes.size() - 8, &hash, 8);
   }
+  const uint64_t sum = micronet::checksum({bytes.data() + from, bytes.size() - from});
+  std::memcpy(bytes.data() + from - 8, &sum, 8);
   if (mn_text_restore(model, bytes.data(), bytes.size(), &restored, &error) == MN_OK) ask(restored, "a");
   mn_text_free(restored);
   mn_text_free(text);

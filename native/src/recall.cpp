@@ -109,7 +109,7 @@ std::vector<Voter> Votes::voters(const Memory& memory, int64_t t) const {
 void Votes::count_recalled(const Model& model, const Batch& query, Scratch& scratch) {
   const Recollections& own = recalled_->recollections();
   const WordIndex& index = recalled_->index();
-  by_recalled_slot_.assign(size_t(index.slots()), 0);
+  by_recalled_slot_ = recalled_->word_votes();
   const int64_t n = own.size();
   if (n) {
     recalled_similarities_.at_least(padded(n));
@@ -127,11 +127,6 @@ void Votes::count_recalled(const Model& model, const Batch& query, Scratch& scra
     for (int64_t row = 0; row < n; ++row)
       by_recalled_slot_[size_t(index.slot_of_row(row))] += similarities[row] * per_exponential;
   }
-  if (own.counted() > 0) {
-    const double per_count = own.word_share() / own.counted();
-    for (size_t i = 0; i < own.words().size(); ++i)
-      by_recalled_slot_[size_t(index.slot_of_row(n + int64_t(i)))] += float(per_count * double(own.words()[i].count));
-  }
   share_ += recalled_->share();
   merged_.assign(by_recalled_slot_.size(), 0);
   for (size_t i = 0; i < words_.size(); ++i) {  // words that both have votes for: the cache often has fewer words
@@ -140,11 +135,17 @@ void Votes::count_recalled(const Model& model, const Batch& query, Scratch& scra
     shares_[i] += by_recalled_slot_[size_t(slot)];
     merged_[size_t(slot)] = 1;
   }
-  for (size_t slot = 0; slot < by_recalled_slot_.size(); ++slot) {
-    if (by_recalled_slot_[slot] == 0 || merged_[slot]) continue;
-    words_.push_back(index.word(int64_t(slot)));
-    shares_.push_back(by_recalled_slot_[slot]);
+  const size_t slots = by_recalled_slot_.size();
+  size_t count = words_.size();
+  words_.resize(count + slots);
+  shares_.resize(count + slots);
+  for (size_t slot = 0; slot < slots; ++slot) {  // without a branch: each is written, and kept only if it is new
+    words_[count] = index.word(int64_t(slot));
+    shares_[count] = by_recalled_slot_[slot];
+    count += size_t(by_recalled_slot_[slot] != 0) & size_t(!merged_[slot]);
   }
+  words_.resize(count);
+  shares_.resize(count);
 }
 
 void mix_recalled(const Model& model, const Memory& memory, int64_t first, const Batch& hidden, const int32_t* words,

@@ -98,6 +98,11 @@ Recalled::Recalled(std::shared_ptr<const Recollections> recollections, AddedWord
     index_.set(row, word < known ? word : ids[size_t(word - known)]);
   }
   for (size_t i = 0; i < ids.size(); ++i) index_.set(states + int64_t(i), ids[i]);
+  word_votes_.assign(size_t(index_.slots()), 0);
+  const double counted = recollections_->counted();
+  const double per_count = counted > 0 ? recollections_->word_share() / counted : 0;
+  for (size_t i = 0; i < words.size(); ++i)
+    word_votes_[size_t(index_.slot_of_row(states + int64_t(i)))] += float(per_count * double(words[i].count));
 }
 
 }  // namespace micronet

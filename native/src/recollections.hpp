@@ -61,10 +61,13 @@ class Recalled {
   double share() const { return recollections_->state_share() + recollections_->word_share(); }
   // An index by word of the states and, after them, of the counted words.
   const WordIndex& index() const { return index_; }
+  // The votes for the counted words by the slots of the index; they are the same for every prediction.
+  const std::vector<float>& word_votes() const { return word_votes_; }
 
  private:
   std::shared_ptr<const Recollections> recollections_;
   WordIndex index_;
+  std::vector<float> word_votes_;
 };
 
 // A number in half precision (IEEE 754).

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "checksum.hpp"
 #include "saving.hpp"
 #include "scoring.hpp"
 #include "status.hpp"
@@ -11,9 +12,22 @@ namespace micronet {
 
 namespace {
 
-constexpr char kMagic[] = "micronet state 1\n";
-constexpr size_t kMagicSize = sizeof kMagic - 1;
+constexpr char kMagic[] = "micronet state 2\n";
+constexpr char kUnchecked[] = "micronet state 1\n";  // what version 0.1 saved, without a checksum
+constexpr size_t kMagicSize = sizeof kMagic - 1, kSumSize = sizeof(uint64_t);
 constexpr int kTries = 32;  // draws for a token that can be shown; after these the likeliest such token is taken
+
+// Return what is behind the magic bytes and the checksum, which is compared: at least 4 bytes.
+Bytes body_of(Bytes saved) {
+  const bool known = saved.size >= kMagicSize + 4;
+  if (known && std::memcmp(saved.data, kUnchecked, kMagicSize) == 0) return saved.part(kMagicSize, saved.size);
+  if (!known || saved.size < kMagicSize + kSumSize + 4 || std::memcmp(saved.data, kMagic, kMagicSize) != 0)
+    fail(MN_ERROR_FORMAT, "these %zu bytes are not a saved text; save it again", saved.size);
+  const Bytes body = saved.part(kMagicSize + kSumSize, saved.size);
+  if (read_at<uint64_t>(saved.data + kMagicSize) != checksum(body))
+    fail(MN_ERROR_FORMAT, "the saved text of %zu bytes is damaged; save it again", saved.size);
+  return body;
+}
 
 }  // namespace
 
@@ -132,25 +146,27 @@ int32_t Text::likeliest() {
 std::string Text::save() const {
   const std::string place = reader_.place().to_json();
   std::string saved(kMagic, kMagicSize);
+  saved.resize(kMagicSize + kSumSize);
   for (int shift = 0; shift < 32; shift += 8) saved += char(place.size() >> shift);
   saved += place;
   const size_t begin = saved.size();
   saved.resize(begin + saved_size(session_));
   micronet::save(session_, reinterpret_cast<uint8_t*>(&saved[begin]));
+  const uint64_t sum = checksum({reinterpret_cast<const uint8_t*>(saved.data()) + kMagicSize + kSumSize,
+                                 saved.size() - kMagicSize - kSumSize});
+  std::memcpy(&saved[kMagicSize], &sum, kSumSize);
   return saved;
 }
 
 Text Text::restore(const Model& model, Bytes saved) {
-  constexpr size_t kStart = kMagicSize + 4;
-  if (saved.size < kStart || std::memcmp(saved.data, kMagic, kMagicSize) != 0)
-    fail(MN_ERROR_FORMAT, "these %zu bytes are not a saved text; save it again", saved.size);
-  const auto size = read_at<uint32_t>(saved.data + kMagicSize);
-  if (size > saved.size - kStart)
+  const Bytes body = body_of(saved);
+  const auto size = read_at<uint32_t>(body.data);
+  if (size > body.size - 4)
     fail(MN_ERROR_FORMAT, "the saved text of %zu bytes is truncated; save it again", saved.size);
   Text text(model);
   text.reader_ = Reader(text.screen_.tokenizer(),
-                        Place::from_json({reinterpret_cast<const char*>(saved.data) + kStart, size}));
-  text.session_ = micronet::restore(model, saved.part(kStart + size, saved.size));
+                        Place::from_json({reinterpret_cast<const char*>(body.data) + 4, size}));
+  text.session_ = micronet::restore(model, body.part(4 + size, body.size));
   return text;
 }
 

@@ -8,6 +8,7 @@ row. A second counter watches the torch model itself and counts its matrix produ
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -80,6 +81,7 @@ class Stream:
             words=self.memory.words[0].tolist(),
             theta=self.model.cache.theta.item(),
             lam=self.model.cache.lam.item(),
+            fade=self.model.cache.fade,
         )
 
 
@@ -119,19 +121,24 @@ def rows_of(account: Account) -> dict[tuple[str, str, str], Fraction]:
     return {key: Fraction(amount) for key, amount in found.items() if amount}
 
 
-@pytest.mark.parametrize("cache", [0, 7])
+@pytest.mark.parametrize(("cache", "fade"), [(0, 0), (7, 0), (7, 3)])
 @pytest.mark.parametrize("keep", [1.0, 0.6, 0.15], ids=["dense", "pruned", "sparse"])
 @pytest.mark.parametrize(
     "shape", [COUNTABLE, FULL, PROJECTED], ids=["adaptive", "full", "projected"]
 )
-def test_a_step_performs_what_the_formulas_say(shape: ModelConfig, keep: float, cache: int) -> None:
+def test_a_step_performs_what_the_formulas_say(
+    shape: ModelConfig, keep: float, cache: int, fade: int
+) -> None:
     model = build(shape, cache=cache, keep=keep)
+    if model.cache is not None:
+        model.cache.fade = fade
     stream = Stream(model, cache)
     for number, word in enumerate(shape.bounds[:-1]):  # a word of each bin
         chances, tally = predict(shape, tensors_of(model), stream.past(), word + 1)
         np.testing.assert_allclose(chances, stream.step(word + 1), atol=1e-5)
         shares = tuple(int(other == number) for other in range(len(shape.cutoffs) + 1))
-        account = count(target_of(model, cache, shares), challenge())
+        target = replace(target_of(model, cache, shares), fades=fade > 0)
+        account = count(target, challenge())
         assert {key: Fraction(n) for key, n in tally.counts.items()} == rows_of(account)
 
 

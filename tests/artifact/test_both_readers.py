@@ -79,6 +79,9 @@ def spoiled(case: dict[str, Any], folder: Path) -> Path:
     path = folder / "model.safetensors"
     choice = Choice(cache=3, sparsity=0.4, bits=9, places=CODE_PLACES)
     model = replace(random_model(LEAST_NATIVE, choice), card={"x": CARD})
+    if "fading" in case:
+        faded = replace(choice, fade=7)
+        model = replace(random_model(LEAST_NATIVE, faded), card={"x": CARD})
     if "words" in case:  # words that collide need a table that is large enough to be slow
         model = random_model(changed(LEAST_NATIVE, vocabulary=600), choice)
     write_packed(path, model, with_checksum=False)
@@ -91,6 +94,12 @@ def spoiled(case: dict[str, Any], folder: Path) -> Path:
     if "metadata" in case:
         key, value = case["metadata"]
         text, count = re.subn(rf'"{key}":\d+', f'"{key}":{value}', text)
+        assert count == 1
+    if "fading" in case:
+        key, value = case["fading"]
+        entry = rf'"{key}":(\d+|false|null)'
+        put = (entry, f'"{key}":{value}') if value else (f",{entry}", "")
+        text, count = re.subn(*put, text)
         assert count == 1
     header["__metadata__"]["micronet"] = text
     if "words" in case:

@@ -118,10 +118,12 @@ def in_card(text: str) -> Callable[[Header], None]:
 TABLE = "embedding.tables.0"
 NORM = "blocks.0.ffn_norm.bias"
 LIES: dict[str, tuple[Callable[[Header], None], str]] = {
-    "another format": (put("format", value=4), "format must be 1, 2 or 3, got 4"),
+    "another format": (put("format", value=5), "format must be 1, 2, 3 or 4, got 5"),
+    "a format with more keys": (put("format", value=4), "the metadata lack 'ngrams'"),
+    "a fade in an older format": (put("cache", "fade", value=9), "unknown 'fade'"),
     "the other format": (put("format", value=2), "the metadata lack"),
-    "format as a float": (put("format", value=1.0), "format must be 1, 2 or 3, got 1.0"),
-    "format as a truth": (put("format", value=True), "format must be 1, 2 or 3, got true"),
+    "format as a float": (put("format", value=1.0), "format must be 1, 2, 3 or 4, got 1.0"),
+    "format as a truth": (put("format", value=True), "format must be 1, 2, 3 or 4, got true"),
     "no model": (drop("model"), "lack 'model'"),
     "unknown key": (put("extra", value=1), "unknown 'extra'"),
     "huge vocabulary": (put("model", "vocabulary", value=2**40), "2147483647"),

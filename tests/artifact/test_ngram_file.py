@@ -175,7 +175,7 @@ def test_a_word_outside_the_vocabulary_is_refused(
 
 
 LIES: dict[str, tuple[dict[str, Any], str]] = {
-    "format": ({"format": 4}, "format must be"),
+    "format": ({"format": 5}, "format must be"),
     "ngrams in format 1": ({"format": 1}, "ngrams"),
     "order": ({"ngrams": {"order": 9, "bits": 2, "entries": [3, 1]}}, "order|range"),
     "bits": ({"ngrams": {"order": 3, "bits": 9, "entries": [3, 1]}}, "bits|range"),

@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -75,5 +76,8 @@ def test_a_corpus_without_rare_words_gives_those_that_it_has(tmp_path: Path) -> 
     found = spelling_of(corpus, SpellingConfig(), 20_000)
     assert found.log_probability("walks") > found.log_probability("skwla")
     (corpus.path / DROPPED).write_bytes(b"1\t\xff\n")
-    with pytest.raises(CorpusError, match="is not UTF-8: build the corpus again"):
+    with pytest.raises(CorpusError, match="does not match its manifest"):
         left_out(corpus)
+    older = replace(corpus, manifest=replace(corpus.manifest, dropped=None))  # without its hash
+    with pytest.raises(CorpusError, match="is not UTF-8: build the corpus again"):
+        left_out(older)

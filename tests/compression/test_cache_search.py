@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,12 +13,14 @@ from tests.support.corpora import recurring_corpus
 from tests.support.recipes import tiny_recipe
 from torch import Tensor
 
+import micronet_lm as mn
 from micronet_lm.artifact import read_packed
 from micronet_lm.cli.main import main
 from micronet_lm.compression import Surface, cache_search, search_cache
 from micronet_lm.config import CacheConfig, load_recipe, preset_names
 from micronet_lm.corpus import Corpus
 from micronet_lm.model import Cache, LanguageModel
+from micronet_lm.runtime.engines import Name, has_native
 from micronet_lm.training import Run, evaluate, perplexity, train
 
 
@@ -89,6 +92,43 @@ def test_a_ramp_is_searched_with_and_kept(
     capsys.readouterr()
     assert main([*words[:-1], str(tmp_path / "never"), "--ramp", "61"]) == 2
     assert "--ramp must be at most the cache's size 60, got 61" in capsys.readouterr().err
+
+
+def test_a_fade_is_searched_with_and_kept(
+    run: Run, corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The losses are an evaluation's; the packed file has the fade, and all engines' numbers."""
+    model, ids = run.model(), corpus.split("valid")
+    search = search_cache(model, Surface(model, ids), size=60, fade=25, confirm=True)
+    for point in (search.start, search.found):
+        text = ids if point is search.start else ids[: (len(ids) - 1) // 2 + 1]
+        model.cache = Cache(CacheConfig(size=60, theta=point.theta, lam=point.lam, fade=25))
+        assert point.loss == pytest.approx(evaluate(model, text).loss, rel=1e-6)
+    assert search.kept_fade == (25 if search.kept_size == 60 else 0)
+    out, file = tmp_path / "searched", tmp_path / "model.safetensors"
+    words = ["search-cache", str(run.path), "--size", "60", "--fade", "25", "--no-confirm"]
+    assert main([*words, "--out", str(out), "--json"]) == 0
+    capsys.readouterr()
+    assert (cache := Run(out).recipe().cache) is not None
+    assert cache.fade == 25
+    wanted = evaluate(Run(out).model(), ids).loss
+    for form in ("--plain", "--coded"):
+        assert main(["pack", str(out), "-o", str(file), "--corpus", str(corpus.path), form]) == 0
+        capsys.readouterr()
+        engines: list[Name] = ["numpy", "native"] if has_native() else ["numpy"]
+        for engine in engines:
+            scores = mn.load(file, engine=engine).engine.score(ids.astype(np.int64))
+            assert -scores.mean() == pytest.approx(wanted, rel=1e-5)
+        found = inspected(file, capsys)
+        assert found["cache"] == cache.model_dump(exclude={"trained"}) | {
+            "theta": pytest.approx(cache.theta, rel=1e-6),
+            "lam": pytest.approx(cache.lam, rel=1e-6),
+        }
+
+
+def inspected(file: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    assert main(["inspect", str(file), "--json"]) == 0
+    return dict(json.loads(capsys.readouterr().out))
 
 
 def changing_text(corpus: Corpus, *, turns: bool) -> np.ndarray:

@@ -207,7 +207,7 @@ def test_naming_a_key_switches_a_technique_on_and_zero_switches_it_off() -> None
     assert cached.cache is not None
     assert (cached.cache.size, cached.cache.theta, cached.cache.lam) == (1000, 0.016, 0.07)
     assert changed_keys(plain, cached) == [
-        f"cache.{key}" for key in ("size", "theta", "lam", "trained", "ramp")
+        f"cache.{key}" for key in ("size", "theta", "lam", "trained", "ramp", "fade")
     ]
     # The authors' batch is smaller with a cache.
     off = {"cache.size": 0, "train.batch": plain.train.batch}

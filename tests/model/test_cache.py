@@ -111,10 +111,12 @@ def test_sequences_of_a_batch_do_not_share_a_cache() -> None:
         torch.testing.assert_close(together[own], alone)
 
 
-@pytest.mark.parametrize(("remembered", "ramp"), [(0, 0), (9, 0), (0, 9), (4, 9)])
-def test_gradients_against_finite_differences(remembered: int, ramp: int) -> None:
+@pytest.mark.parametrize(
+    ("remembered", "ramp", "fade"), [(0, 0, 0), (9, 0, 0), (0, 9, 0), (4, 9, 0), (4, 0, 6)]
+)
+def test_gradients_against_finite_differences(remembered: int, ramp: int, fade: int) -> None:
     hidden, words, softmax = text(25)
-    ours = cache(9, ramp=ramp)
+    ours = cache(9, ramp=ramp, fade=fade)
     past = ours.remember(None, hidden[:, :remembered], words[:, :remembered])
     memory = past if remembered else None
     hidden, words = hidden[:, remembered:], words[:, remembered:]

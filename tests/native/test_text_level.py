@@ -290,12 +290,16 @@ def test_a_saved_text_goes_both_ways(lm: mn.LM) -> None:
     assert text.save() == saved
     assert lm.engine._engine.restore_text(saved).save() == saved  # type: ignore[attr-defined]
     assert lm.restore(text.save()).save() == saved
+    old = b"micronet state 1\n" + saved[len(b"micronet state 2\n") + 8 :]
+    assert lm.engine._engine.restore_text(old).save() == saved  # type: ignore[attr-defined]
     for spoiled in (
         b"",
         saved[:-1],
         saved[:20],
         saved.replace(b"begins", b"begun?"),
-        saved[:17] + b"\xff" * 4,
+        saved[:17] + b"\xff" * 12,
+        old[:17] + b"\xff" * 4,
+        *(saved[:at] + bytes([saved[at] ^ 4]) + saved[at + 1 :] for at in range(200)),
     ):
         with pytest.raises(InferenceError, match=r"^[^\n]+$"):
             lm.engine._engine.restore_text(spoiled)  # type: ignore[attr-defined]

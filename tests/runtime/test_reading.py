@@ -113,10 +113,24 @@ def test_a_saved_state_keeps_half_a_word(lm: LM) -> None:
     ):
         with pytest.raises(InferenceError):
             lm.restore(damaged)
+    for place in range(len(saved)):
+        flipped = bytearray(saved)
+        flipped[place] ^= 1 << place % 8
+        with pytest.raises(InferenceError):
+            lm.restore(bytes(flipped))
     with pytest.raises(InferenceError, match="damaged"):
         Place.from_json('{"pending": 3}')
     with pytest.raises(InferenceError, match="damaged"):  # the second was taken
         Place.from_json('{"pending": "a", "pending": "b"}')
+
+
+def test_a_state_that_was_saved_without_a_checksum_is_read(lm: LM) -> None:
+    state = lm.start()
+    state.feed("Return a n")
+    saved = state.save()
+    old = b"micronet state 1\n" + saved[len(b"micronet state 2\n") + 8 :]
+    assert lm.restore(old).top_k(3) == state.top_k(3)
+    assert lm.restore(old).save() == saved
 
 
 def test_suggestions_can_be_put_on_a_screen(lm: LM) -> None:

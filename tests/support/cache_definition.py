@@ -35,8 +35,6 @@ def text(length: int, seed: int = 0, batch: int = 1) -> tuple[Tensor, Tensor, Te
     return hidden, words, softmax
 
 
-def cache(
-    size: int, theta: float = 0.4, lam: float = 0.3, ramp: int = 0, fade: int = 0
-) -> Cache:
+def cache(size: int, theta: float = 0.4, lam: float = 0.3, ramp: int = 0, fade: int = 0) -> Cache:
     config = CacheConfig(size=size, theta=theta, lam=lam, ramp=ramp, fade=fade)
     return Cache(config).double()

@@ -101,6 +101,7 @@ class Past:
     """The word that followed each of them."""
     theta: float = 0.0
     lam: float = 0.0
+    fade: int = 0
 
 
 def predict(
@@ -204,6 +205,10 @@ class _Step:
             query = [number * past.theta for number in x]
         with at("cache", "similarities"):
             scores = [_dot(query, self._vector(row)) for row in past.states]
+        if past.fade:
+            with at("cache", "fading"):  # what is lost at each age is known before
+                lost = [age / past.fade for age in range(len(scores), 0, -1)]
+                scores = [score + -one for score, one in zip(scores, lost, strict=True)]
         with at("cache", "softmax", whole=True):
             votes = _softmax(scores, past.lam)
         with at("cache", "votes"):

@@ -90,7 +90,9 @@ def random_model(shape: ModelConfig, choice: Choice | None = None) -> PackedMode
     cache = None
     if choice.cache:
         theta, lam = (float(np.float32(value)) for value in (choice.theta, choice.lam))
-        cache = CacheParameters(size=choice.cache, theta=theta, lam=lam, ramp=choice.ramp, fade=choice.fade)
+        cache = CacheParameters(
+            size=choice.cache, theta=theta, lam=lam, ramp=choice.ramp, fade=choice.fade
+        )
     return PackedModel(
         shape=shape,
         tensors=tensors,

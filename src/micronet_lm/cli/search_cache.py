@@ -52,9 +52,9 @@ def add(verbs: Verbs) -> None:
         parser,
         "--fade",
         type=parsers.whole(0),
-        help="tokens in which the vote of a hidden state shrinks to 1/e, so that recent words count "
-        "more, which caches beyond 3,000 need; 0, the paper's way, lets none shrink (default: the "
-        "run's own)",
+        help="tokens in which the vote of an activation shrinks to 1/e, so that recent words count "
+        "more, which large caches need; 0, the paper's way, lets none shrink (default: "
+        "the run's own)",
     )
     parser.add_argument(
         "--no-confirm",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from micronet_lm.checksum import checksum
 from micronet_lm.corpus.vocabulary import UNK
 from micronet_lm.errors import InferenceError
 from micronet_lm.runtime.engine import Ids, Session
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from micronet_lm.runtime.model import LM
     from micronet_lm.runtime.personal import Personal
 
-_MAGIC = b"micronet state 1\n"
+_MAGIC = b"micronet state 2\n"
+_UNCHECKED = b"micronet state 1\n"  # what version 0.1 saved, without a checksum
+_SUM = 8  # bytes of the checksum
 _TRIES = 32  # draws until a token comes that can be shown; then the likeliest such token is taken
 
 
@@ -232,7 +235,8 @@ class State:
     def save(self) -> bytes:
         """Return the whole state as bytes, for the same model and engine."""
         place = self._reader.place.to_json().encode()
-        return b"".join([_MAGIC, len(place).to_bytes(4, "little"), place, self._session.save()])
+        body = b"".join([len(place).to_bytes(4, "little"), place, self._session.save()])
+        return b"".join([_MAGIC, int(checksum(body), 16).to_bytes(_SUM, "little"), body])
 
     def restore(self, saved: bytes) -> None:
         """Restore a saved state."""
@@ -319,18 +323,28 @@ class State:
 
 def restored(model: "LM", saved: bytes, personal: "Personal | None" = None) -> State:
     """Return the state that `State.save` made bytes of."""
-    start = len(_MAGIC) + 4
-    if not isinstance(saved, bytes) or not saved.startswith(_MAGIC) or len(saved) < start:
-        raise InferenceError(
-            "these bytes are not a saved state: give bytes that State.save returned"
-        )
-    end = start + int.from_bytes(saved[start - 4 : start], "little")
+    body = _body(saved)
+    end = 4 + int.from_bytes(body[:4], "little")
     try:
-        place = Place.from_json(saved[start:end].decode())
+        place = Place.from_json(body[4:end].decode())
     except UnicodeDecodeError:
         raise InferenceError("the saved state is damaged: save it again") from None
-    session = model.engine.restore(saved[end:])
+    session = model.engine.restore(body[end:])
     return State(model, session, Reader(model.encoder.tokenizer, place), personal)
+
+
+def _body(saved: bytes) -> bytes:
+    """Return what is behind the magic bytes and the checksum, which is compared."""
+    if isinstance(saved, bytes):
+        if saved.startswith(_MAGIC):
+            start = len(_MAGIC) + _SUM
+            body, kept = saved[start:], saved[len(_MAGIC) : start]
+            if int(checksum(body), 16).to_bytes(_SUM, "little") != kept:
+                raise InferenceError("the saved state is damaged: save it again")
+            return body
+        if saved.startswith(_UNCHECKED) and len(saved) >= len(_UNCHECKED) + 4:
+            return saved[len(_UNCHECKED) :]
+    raise InferenceError("these bytes are not a saved state: give bytes that State.save returned")
 
 
 def _check_k(k: int) -> None:
