@@ -47,8 +47,7 @@ def findings(path: Path) -> Iterator[Finding]:
     elif is_run(path):
         yield from _run_folder(path)
     elif (known := _manifest_kind(path)) is not None:
-        kind, check = known
-        yield _checked(path, kind, partial(check, path))
+        yield _checked(path, known[0], partial(known[1], path))
     elif any((path / name).exists() for name in _RESULTS):
         yield _checked(path, "results", partial(_records, path))
         for folder in sorted(path.iterdir()):
