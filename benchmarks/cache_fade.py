@@ -2,7 +2,7 @@
 
 python benchmarks/cache_fade.py wikitext-2 --corpus data/wikitext-2
 
-Only the size and the fade of the file's cache are changed; its theta and lambda stay those that were
+Only the size and the fade of the file's cache are changed; its theta and lambda stay as they were
 searched for its own size. The best pair on the validation split is then measured on the test split.
 One evaluation of WikiText-2's validation split takes half a minute to a minute on one core.
 """
