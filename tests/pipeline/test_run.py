@@ -282,9 +282,10 @@ def test_a_full_disk_ends_in_a_sentence_and_can_be_resumed(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become nobody")
 def test_a_read_only_folder_as_nobody(recipe_file: Path, tmp_path: Path) -> None:
+    if not all(folder.stat().st_mode & 0o001 for folder in Path(__file__).parents):
+        pytest.skip("the checkout lies where nobody may not read it")
     script = (
-        "import os, sys  # and what is imported late, before the files cannot be read\n"
-        "import micronet_lm.pipeline.estimates, micronet_lm.report.written\n"
+        "import os, sys, micronet_lm.report.written  # before the files cannot be read\n"
         "from micronet_lm.cli.main import main\n"
         "os.setegid(65534); os.seteuid(65534)\n"
         "sys.exit(main(sys.argv[1:]))\n"
