@@ -79,6 +79,7 @@ def test_rescoring_finds_the_sentence() -> None:
     assert example("rescoring.py")[0].endswith("Return a new list of the files in the directory.")
 
 
+@pytest.mark.needs_torch
 def test_a_mistyped_text_is_one_sentence(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(ROOT / "examples" / "your_text.py"), "mytxt"],
