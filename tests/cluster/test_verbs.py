@@ -13,7 +13,7 @@ from tests.support.slurm import Cluster, wait_for_end
 from micronet_lm.corpus import Corpus
 
 SIZES = {"train.steps": 8, "train.batch": 4, "train.learning_rate": 0.005, "train.warmup": 1}
-SIZES |= {"train.evaluate_every": 4, "train.save_every": 3}
+SIZES |= {"train.evaluate_every": 4, "train.save_every": 3, "prune.every": 2, "prune.steps": 6}
 
 
 class Verb(NamedTuple):
@@ -39,8 +39,7 @@ VERBS = {
         ["TEACHER", "--tokens", "200", "--grid", "0.3,0.7"], "sensitivity.json", True
     ),
     "prune": Verb(
-        ["TEACHER", "--sparsity", "0.4", "--allocation", "uniform", "--prune.every", "2"]
-        + ["--prune.steps", "6", *as_words(SIZES)],
+        ["TEACHER", "--sparsity", "0.4", "--allocation", "uniform", *as_words(SIZES)],
         TRAINED,
         False,
     ),

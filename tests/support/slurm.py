@@ -178,6 +178,12 @@ class Cluster:
         )
         return [int(word) for word in done.stdout.split()]
 
+    def stages_of(self, job: str) -> list[int]:
+        """Return the processes of a running job of the pool that do its stage."""
+        node = self.job(job)["BatchHost"]
+        parents = {pid: _parent(pid) for pid in self.processes_of(node) if _submitted(pid)}
+        return [pid for pid, parent in parents.items() if parent in parents]
+
     def second_node(self, job: str) -> str:
         """Return a node of a running job that is not its first."""
         others = [name for name in self.nodes if name != self.job(job)["BatchHost"]]
@@ -273,6 +279,21 @@ class Cluster:
             _do("ip", "netns", "delete", name, check=False)
             shutil.rmtree(NAMES / name, ignore_errors=True)
         _do("ip", "link", "delete", "mn-bridge", check=False)
+
+
+def _submitted(pid: int) -> bool:
+    """Return whether a process is submitit's, or a fork of it."""
+    with suppress(OSError):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        return b"submitit.core._submit" in words and b"python" in words[0]
+    return False
+
+
+def _parent(pid: int) -> int:
+    """Return a process's parent; 0 if it has ended."""
+    with suppress(OSError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return 0
 
 
 def _do(*words: str, check: bool = True) -> None:
