@@ -7,6 +7,8 @@ from torch import Tensor
 
 from micronet_lm.model.windowed_attention import windowed_attention
 
+Operands = tuple[Tensor, Tensor, Tensor, Tensor]
+
 
 def direct(q: Tensor, k: Tensor, v: Tensor, positions: Tensor, missing: int) -> Tensor:
     time, context = q.shape[1], positions.shape[1]
@@ -22,7 +24,7 @@ def direct(q: Tensor, k: Tensor, v: Tensor, positions: Tensor, missing: int) -> 
     return torch.einsum("bhts,bshv->bthv", scores.softmax(-1), v)
 
 
-def inputs(batch: int, time: int, context: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def inputs(batch: int, time: int, context: int) -> Operands:
     random = torch.Generator().manual_seed(time * 100 + context)
     heads, key, value = 2, 5, 3
 
@@ -55,7 +57,7 @@ def test_equals_the_direct_computation(time: int, context: int, share_missing: f
         torch.testing.assert_close(mine, yours)
 
 
-def check_gradients(tensors: tuple[Tensor, ...], missing: int) -> None:
+def check_gradients(tensors: Operands, missing: int) -> None:
     """Compare results and all gradients with those of the direct computation."""
     ours, theirs = windowed_attention(*tensors, missing, factor=0.5), halved(tensors, missing)
     torch.testing.assert_close(ours, theirs)
@@ -68,9 +70,9 @@ def check_gradients(tensors: tuple[Tensor, ...], missing: int) -> None:
         torch.testing.assert_close(mine, yours)
 
 
-def halved(tensors: tuple[Tensor, ...], missing: int) -> Tensor:
-    queries, *others = tensors
-    return direct(queries / 2, *others, missing)
+def halved(tensors: Operands, missing: int) -> Tensor:
+    q, k, v, positions = tensors
+    return direct(q / 2, k, v, positions, missing)
 
 
 @pytest.mark.parametrize("time", [3, 48, 97])

@@ -97,6 +97,19 @@ def job_of(out: Path, stage: str) -> str:
     return max(found, key=lambda file: int(file.parent.name)).parent.name
 
 
+def worker_of(cluster: Cluster, node: str, rank: int) -> int | None:
+    """Return the process of a training on a node that has a rank."""
+    for pid in cluster.processes_of(node):
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes()
+            given = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"micronet_lm.pipeline.together" in words and b"RANK=%d" % rank in given:
+            return pid
+    return None
+
+
 def start(cluster: Cluster, words: list[str], log: Path) -> "subprocess.Popen[bytes]":
     with log.open("ab") as out:
         return subprocess.Popen(
