@@ -51,13 +51,14 @@ def test_a_dead_node_is_a_sentence_in_every_process(
     more += ["--train.evaluate_every", "400"]
     job = submit(cluster, tmp_path, train_command(out, corpus, *more, program=[]))
     wait_until((out / "last.safetensors").exists, "a checkpoint", 240)
-    victim = cluster.second_node(job)
+    first, victim = cluster.job(job)["BatchHost"], cluster.second_node(job)
     cluster.kill(victim)
     log = tmp_path / "log.txt"
     wait_until(
         lambda: "another process ended or cannot be reached" in log.read_text(), "a sentence"
     )
     wait_until(lambda: cluster.job(job)["Restarts"] == "1", "a requeue", 240)
+    wait_until(lambda: cluster.is_free(first), "the end of the first start", 240)
     cluster.start_node(victim)
     cluster.hurry()
     wait_until(lambda: "resuming after step" in log.read_text(), "a second start", 240)

@@ -187,7 +187,11 @@ class Cluster:
     def second_node(self, job: str) -> str:
         """Return a node of a running job that is not its first."""
         others = [name for name in self.nodes if name != self.job(job)["BatchHost"]]
-        return next(name for name in others if len(self.processes_of(name)) > 1)
+        return next(name for name in others if not self.is_free(name))
+
+    def is_free(self, name: str) -> bool:
+        """Return whether nothing runs on a node but its daemon."""
+        return len(self.processes_of(name)) <= 1
 
     def cut(self, name: str) -> None:
         """Cut a node off the network."""
@@ -220,9 +224,15 @@ class Cluster:
         return self.run(["squeue", "-h", "-o", form]).stdout.splitlines()
 
     def hurry(self) -> None:
-        """Let requeued jobs start at once, which SLURM holds back for two minutes."""
+        """Let requeued jobs start at once, which SLURM holds back for two minutes.
+
+        A job of which an earlier start is still ending is left alone: the last signals to that one
+        would end the new one too, for its steps have the same numbers.
+        """
+        ending = b"".join(_words(pid) for name in self.nodes for pid in self.processes_of(name))
         for number in self.run(["squeue", "-h", "-t", "PENDING", "-o", "%i"]).stdout.split():
-            self.run(["scontrol", "update", f"JobId={number}", "StartTime=now"])
+            if b"slurmstepd: [%s." % number.encode() not in ending:
+                self.run(["scontrol", "update", f"JobId={number}", "StartTime=now"])
 
     def job(self, number: str) -> dict[str, str]:
         """Return what the controller knows of a job, by its names."""
@@ -283,10 +293,15 @@ class Cluster:
 
 def _submitted(pid: int) -> bool:
     """Return whether a process is submitit's, or a fork of it."""
+    words = _words(pid).split(b"\0")
+    return b"submitit.core._submit" in words and b"python" in words[0]
+
+
+def _words(pid: int) -> bytes:
+    """Return a process's command line, with zeros between the words; nothing if it has ended."""
     with suppress(OSError):
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        return b"submitit.core._submit" in words and b"python" in words[0]
-    return False
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
 
 
 def _parent(pid: int) -> int:
