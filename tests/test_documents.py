@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 import micronet_lm
+from micronet_lm.cli.cluster import OPTIONS
 from micronet_lm.config import describe_keys
 
 ROOT = Path(__file__).parents[1]
@@ -40,6 +41,29 @@ def test_every_link_and_image_leads_to_a_file_of_the_repository() -> None:
         if (page.parent / target).resolve() not in there
     ]
     assert not broken
+
+
+def test_every_test_that_a_page_names_exists() -> None:
+    pages = [path for path in files_of_the_repository() if path.suffix == ".md"]
+    named = {
+        (file, name)
+        for page in pages
+        for file, name in re.findall(r"(tests/[\w/]+\.py)::(\w+)", page.read_text("utf-8"))
+    }
+    assert len(named) > 10
+    assert {
+        (file, name)
+        for file, name in named
+        if f"\ndef {name}(" not in (ROOT / file).read_text(encoding="utf-8")
+    } == set()
+
+
+def test_every_option_of_a_cluster_has_a_test_on_its_page() -> None:
+    page = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
+    shown = page.split("## What was run")[1]
+    for option in OPTIONS:
+        assert re.search(rf"^\|.*`{option}\b.*\|", page, flags=re.MULTILINE), option
+        assert option in shown, option
 
 
 def test_every_make_target_that_is_named_exists() -> None:

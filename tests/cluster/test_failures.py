@@ -1,6 +1,9 @@
 """A network that is cut, a controller that dies, and a time limit that strikes."""
 
+import os
+import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,7 @@ from tests.support.cluster_jobs import (
     LONG,
     PRECISION,
     TINY,
+    job_of,
     same_teacher,
     start,
     submit,
@@ -65,13 +69,31 @@ def test_a_controller_that_dies_is_waited_for(
     same_teacher(out, tmp_path / "here")
 
 
+def warned(job: dict[str, str]) -> bool:
+    """Return whether a job of one minute was warned 30 seconds before its end."""
+    return job["Restarts"] != "0" or job["RunTime"] > "00:00:40"
+
+
 def test_a_time_limit_that_strikes(cluster: Cluster, recipe: Path, tmp_path: Path) -> None:
-    """Jobs of one minute, warned before their end: the stage goes on in the next one."""
+    """Jobs of one minute, warned before their end: the stage goes on in the next one.
+
+    On a fast machine the training would end before that: it is held until the warning has come.
+    """
     out, log = tmp_path / "jobs", tmp_path / "log.txt"
     more = [*LONG, "--teacher.train.steps", "500"]
     words = ["run", str(recipe), "--out", str(out), *PRECISION, *more]
     words += [*LIMITS, "--time", "teacher=1", "--slurm", "signal=USR2@30"]
     parent = start(cluster, words, log)
+    metrics = out / "teacher" / "metrics.jsonl"
+    wait_until(lambda: metrics.exists() and '"step": 20' in metrics.read_text(), "steps", 240)
+    job = job_of(out, "teacher")
+    held = cluster.stages_of(job)
+    for pid in held:
+        os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: warned(cluster.job(job)), "the time of the warning", 240)
+    for pid in held:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
     end = time.monotonic() + 500
     while parent.poll() is None and time.monotonic() < end:
         cluster.hurry()

@@ -6,7 +6,14 @@ import signal
 from pathlib import Path
 
 import pytest
-from tests.support.cluster_jobs import LIMITS, LONG, PRECISION, long_teacher_by_two, start
+from tests.support.cluster_jobs import (
+    LIMITS,
+    LONG,
+    PRECISION,
+    long_teacher_by_two,
+    start,
+    worker_of,
+)
 from tests.support.recipes import write_recipes
 from tests.support.runs import same_tensors
 from tests.support.slurm import Cluster
@@ -18,19 +25,6 @@ LAST = "last.safetensors"
 @pytest.fixture(name="recipe", scope="module")
 def _recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_recipes(tmp_path_factory.mktemp("recipes"))
-
-
-def worker_of(cluster: Cluster, node: str, rank: int) -> int | None:
-    """Return the process of a training on a node that has a rank."""
-    for pid in cluster.processes_of(node):
-        try:
-            words = Path(f"/proc/{pid}/cmdline").read_bytes()
-            given = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if b"micronet_lm.pipeline.together" in words and b"RANK=%d" % rank in given:
-            return pid
-    return None
 
 
 def test_a_process_per_gpu_and_a_worker_that_is_killed(

@@ -5,7 +5,15 @@ import signal
 from pathlib import Path
 
 import pytest
-from tests.support.cluster_jobs import LIMITS, LONG, PRECISION, same_teacher, start, trained_here
+from tests.support.cluster_jobs import (
+    LIMITS,
+    LONG,
+    PRECISION,
+    command,
+    same_teacher,
+    start,
+    trained_here,
+)
 from tests.support.recipes import TINY, as_words, write_recipes
 from tests.support.slurm import Cluster
 from tests.support.waiting import wait_until
@@ -71,8 +79,9 @@ def test_a_table_of_the_paper_is_reproduced_by_jobs(
     cluster: Cluster, tmp_path: Path, corpus: Corpus
 ) -> None:
     out, log = tmp_path / "tables", tmp_path / "log.txt"
-    words = ["reproduce", "hebbian", "--scale", "demo", "--out", str(out), *LIMITS]
-    words += ["--account", "mylab", "--corpus", str(corpus.path), *as_words(TINY)]
+    words = command("reproduce", {"wikitext-2": "demo"})
+    words += ["--out", str(out), "--memory", "900M", "--corpus", str(corpus.path)]
+    words += as_words(TINY)
     words += ["--corpus.source", corpus.manifest.source, "--corpus.tokenizer", "wikitext"]
     assert start(cluster, [*words, "--corpus.min_count", "1"], log).wait(500) == 0, log.read_text()
     table = (out / "tables" / "hebbian.md").read_text()
@@ -80,28 +89,41 @@ def test_a_table_of_the_paper_is_reproduced_by_jobs(
     assert len(list(out.glob("student-*/best.safetensors"))) == 4
     scripts = [f.read_text() for f in (out / "jobs").rglob("*_submission.sh")]
     assert sum("--job-name=micronet-student-" in text for text in scripts) >= 4
-    assert all("--account=mylab" in text for text in scripts)
+    assert all("--account=mylab" in text and "--time=720" in text for text in scripts)
 
 
-def test_a_lost_node_and_a_cancelled_job(cluster: Cluster, recipe: Path, tmp_path: Path) -> None:
-    """The first job's node dies, so it runs again elsewhere; the second one is cancelled."""
+def test_a_lost_node(cluster: Cluster, recipe: Path, tmp_path: Path) -> None:
+    """The job's node dies, so it runs again elsewhere, and resumes to the same bits."""
     out, log = tmp_path / "jobs", tmp_path / "log.txt"
-    words = ["run", str(recipe), "--out", str(out), *LIMITS, *PRECISION, *LONG]
-    words += ["--teacher.train.steps", "4000", "--teacher.train.save_every", "10"]
+    more = ["--teacher.train.steps", "2000", "--teacher.train.save_every", "10"]
+    words = ["run", str(recipe), "--out", str(out), *LIMITS, *PRECISION, *LONG, *more]
     parent = start(cluster, words, log)
     wait_until((out / "teacher" / "last.safetensors").exists, "a checkpoint", 240)
     (job,) = json.loads((out / "jobs" / "submitted.json").read_text()).values()
     victim = cluster.job(job)["NodeList"]
     cluster.kill(victim)
+    assert '"step": 2000' not in metrics_of(out)
     cluster.start_node(victim)
-    restarted = f"teacher {_fingerprint(out)}"
-    wait_until(lambda: log.read_text().count("runs on") >= 3, "a second start", 200)
-    assert restarted in log.read_text()
-    (again,) = json.loads((out / "jobs" / "submitted.json").read_text()).values()
-    cluster.run(["scancel", again])
-    assert parent.wait(120) == 1
-    assert f"job {again} has no result, because it was cancelled" in log.read_text()
-    wait_until(cluster.is_idle, "idle nodes")
+    wait_until(lambda: log.read_text().count("runs on") >= 3, "a second start", 240)
+    assert f"teacher {_fingerprint(out)}" in log.read_text()
+    assert parent.wait(400) == 0, log.read_text()
+    trained_here(cluster, recipe, tmp_path / "here", *LONG, *more)
+    same_teacher(out, tmp_path / "here")
+    wait_until(cluster.is_idle, "idle nodes", 240)
+
+
+def test_a_cancelled_job(cluster: Cluster, recipe: Path, tmp_path: Path) -> None:
+    """Nothing is submitted again, and the reason is one sentence."""
+    out, log = tmp_path / "jobs", tmp_path / "log.txt"
+    words = ["run", str(recipe), "--out", str(out), *LIMITS, *PRECISION, *LONG]
+    words += ["--teacher.train.steps", "100000", "--teacher.train.save_every", "10"]
+    parent = start(cluster, words, log)
+    wait_until((out / "teacher" / "last.safetensors").exists, "a checkpoint", 240)
+    (job,) = json.loads((out / "jobs" / "submitted.json").read_text()).values()
+    cluster.run(["scancel", job])
+    assert parent.wait(240) == 1
+    assert f"job {job} has no result, because it was cancelled" in log.read_text()
+    wait_until(cluster.is_idle, "idle nodes", 240)
 
 
 def _fingerprint(out: Path) -> str:

@@ -7,6 +7,8 @@ from torch import Tensor
 
 from micronet_lm.model.windowed_attention import windowed_attention
 
+Operands = tuple[Tensor, Tensor, Tensor, Tensor]
+
 
 def direct(q: Tensor, k: Tensor, v: Tensor, positions: Tensor, missing: int) -> Tensor:
     time, context = q.shape[1], positions.shape[1]
@@ -22,7 +24,7 @@ def direct(q: Tensor, k: Tensor, v: Tensor, positions: Tensor, missing: int) -> 
     return torch.einsum("bhts,bshv->bthv", scores.softmax(-1), v)
 
 
-def inputs(batch: int, time: int, context: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def inputs(batch: int, time: int, context: int) -> Operands:
     random = torch.Generator().manual_seed(time * 100 + context)
     heads, key, value = 2, 5, 3
 
@@ -55,23 +57,35 @@ def test_equals_the_direct_computation(time: int, context: int, share_missing: f
         torch.testing.assert_close(mine, yours)
 
 
-@pytest.mark.parametrize("time", [3, 48, 97])
-@pytest.mark.parametrize("context", [1, 7, 60])
-def test_overlaps_are_added_at_once_or_one_after_the_other(
-    time: int, context: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The gradients of keys and values are the same as those of the direct computation."""
-    set_sizes(monkeypatch, adds_overlaps_at_once=True)
-    tensors = inputs(2, time, context)
-    weight = torch.randn(2, time, 2, 3, dtype=torch.float64)
-    ours = windowed_attention(*tensors, 0)
-    theirs = direct(*tensors, 0)
+def check_gradients(tensors: Operands, missing: int) -> None:
+    """Compare results and all gradients with those of the direct computation."""
+    ours, theirs = windowed_attention(*tensors, missing, factor=0.5), halved(tensors, missing)
+    torch.testing.assert_close(ours, theirs)
+    weight = torch.randn_like(theirs)
     for mine, yours in zip(
         torch.autograd.grad((ours * weight).sum(), tensors),
         torch.autograd.grad((theirs * weight).sum(), tensors),
         strict=True,
     ):
         torch.testing.assert_close(mine, yours)
+
+
+def halved(tensors: Operands, missing: int) -> Tensor:
+    q, k, v, positions = tensors
+    return direct(q / 2, k, v, positions, missing)
+
+
+@pytest.mark.parametrize("time", [3, 48, 97])
+@pytest.mark.parametrize("context", [1, 7, 60])
+@pytest.mark.parametrize("share_missing", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("way", ["adds_overlaps_at_once", "masks_attention", "both"])
+def test_the_ways_of_a_gpu(
+    time: int, context: int, share_missing: float, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fewer operations, the same results and gradients."""
+    ways = ["adds_overlaps_at_once", "masks_attention"] if way == "both" else [way]
+    set_sizes(monkeypatch, **dict.fromkeys(ways, True))
+    check_gradients(inputs(2, time, context), int(share_missing * (context - 1)))
 
 
 def test_block_size_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

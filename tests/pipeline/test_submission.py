@@ -65,6 +65,7 @@ def test_a_job_asks_for_what_the_estimate_and_the_command_line_say(
         qos="high",
         constraint="fast",
         setup=("module load cuda",),
+        python="apptainer exec image.sif python",
         more={"exclude": "node7"},
     )
     pool = Pool(tmp_path / "out", own)
@@ -78,6 +79,7 @@ def test_a_job_asks_for_what_the_estimate_and_the_command_line_say(
         *("--constraint=fast", "--exclude=node7", "--signal=USR2@90"),
     }
     assert script.index("module load cuda") < script.index("srun")
+    assert "apptainer exec image.sif python -u -m submitit.core._submit" in script
     assert "submitted as job 1, 3 nodes, up to 6.5 hours and 16384M of memory each" in pool.said[-1]
     assert json.loads((tmp_path / "out/jobs/submitted.json").read_text()) == {
         TEACHER.fingerprint: "1"

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.support.processes import ROOT, TWO, finish, train_command
@@ -32,20 +33,34 @@ srun --kill-on-bad-exit=1 {python} -m torch.distributed.run \\
 TINY = ["--train.sampling", "stream", "--cache.size", "60", "--model.dropout", "0.1"]
 
 
+def page() -> str:
+    """Return docs/cluster.md."""
+    return (Path(ROOT) / "docs" / "cluster.md").read_text(encoding="utf-8")
+
+
+def changed(text: str, changes: Mapping[str, str]) -> str:
+    """Return text of the page with changes, each of which it must have something for."""
+    for before, after in changes.items():
+        assert text.count(before) == 1, before
+        text = text.replace(before, after)
+    return text
+
+
+def command(verb: str, changes: Mapping[str, str], number: int = 0) -> list[str]:
+    """Return the words after `micronet` of the page's command with a verb, changed."""
+    lines = [line for line in page().splitlines() if line.startswith(f"micronet {verb} ")]
+    return changed(lines[number], changes).split()[1:]
+
+
 def documented_script(words: str, *, mem: str, log: str) -> str:
     """Return the script of docs/cluster.md with other words after micronet_lm, and less memory."""
-    page = (Path(ROOT) / "docs" / "cluster.md").read_text(encoding="utf-8")
-    script = page.split("```bash\n")[1].split("```")[0]
     changes = {
         "train wikitext-2/teacher --corpus data/wikitext-2 --out runs/teacher": words,
         "--mem=16G": f"--mem={mem}",
         "--output=teacher.log": f"--output={log}",
         "OMP_NUM_THREADS=4": "OMP_NUM_THREADS=1",
     }
-    for before, after in changes.items():
-        assert script.count(before) == 1, before
-        script = script.replace(before, after)
-    return script
+    return changed(page().split("```bash\n")[1].split("```")[0], changes)
 
 
 def submit(
@@ -80,6 +95,19 @@ def job_of(out: Path, stage: str) -> str:
     scripts = (out / "jobs").glob("*/*_submission.sh")
     found = [f for f in scripts if f"--job-name=micronet-{stage}-" in f.read_text()]
     return max(found, key=lambda file: int(file.parent.name)).parent.name
+
+
+def worker_of(cluster: Cluster, node: str, rank: int) -> int | None:
+    """Return the process of a training on a node that has a rank."""
+    for pid in cluster.processes_of(node):
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes()
+            given = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"micronet_lm.pipeline.together" in words and b"RANK=%d" % rank in given:
+            return pid
+    return None
 
 
 def start(cluster: Cluster, words: list[str], log: Path) -> "subprocess.Popen[bytes]":

@@ -66,6 +66,7 @@ PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 {nodes}
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP PriorityTier=1 GraceTime=20
+PartitionName=gpu Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=1 GraceTime=20
 PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=10 PreemptMode=OFF
 """
 
@@ -177,10 +178,20 @@ class Cluster:
         )
         return [int(word) for word in done.stdout.split()]
 
+    def stages_of(self, job: str) -> list[int]:
+        """Return the processes of a running job of the pool that do its stage."""
+        node = self.job(job)["BatchHost"]
+        parents = {pid: _parent(pid) for pid in self.processes_of(node) if _submitted(pid)}
+        return [pid for pid, parent in parents.items() if parent in parents]
+
     def second_node(self, job: str) -> str:
         """Return a node of a running job that is not its first."""
         others = [name for name in self.nodes if name != self.job(job)["BatchHost"]]
-        return next(name for name in others if len(self.processes_of(name)) > 1)
+        return next(name for name in others if not self.is_free(name))
+
+    def is_free(self, name: str) -> bool:
+        """Return whether nothing runs on a node but its daemon."""
+        return len(self.processes_of(name)) <= 1
 
     def cut(self, name: str) -> None:
         """Cut a node off the network."""
@@ -213,9 +224,15 @@ class Cluster:
         return self.run(["squeue", "-h", "-o", form]).stdout.splitlines()
 
     def hurry(self) -> None:
-        """Let requeued jobs start at once, which SLURM holds back for two minutes."""
+        """Let requeued jobs start at once, which SLURM holds back for two minutes.
+
+        A job of which an earlier start is still ending is left alone: the last signals to that one
+        would end the new one too, for its steps have the same numbers.
+        """
+        ending = b"".join(_words(pid) for name in self.nodes for pid in self.processes_of(name))
         for number in self.run(["squeue", "-h", "-t", "PENDING", "-o", "%i"]).stdout.split():
-            self.run(["scontrol", "update", f"JobId={number}", "StartTime=now"])
+            if b"slurmstepd: [%s." % number.encode() not in ending:
+                self.run(["scontrol", "update", f"JobId={number}", "StartTime=now"])
 
     def job(self, number: str) -> dict[str, str]:
         """Return what the controller knows of a job, by its names."""
@@ -272,6 +289,26 @@ class Cluster:
             _do("ip", "netns", "delete", name, check=False)
             shutil.rmtree(NAMES / name, ignore_errors=True)
         _do("ip", "link", "delete", "mn-bridge", check=False)
+
+
+def _submitted(pid: int) -> bool:
+    """Return whether a process is submitit's, or a fork of it."""
+    words = _words(pid).split(b"\0")
+    return b"submitit.core._submit" in words and b"python" in words[0]
+
+
+def _words(pid: int) -> bytes:
+    """Return a process's command line, with zeros between the words; nothing if it has ended."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
+
+
+def _parent(pid: int) -> int:
+    """Return a process's parent; 0 if it has ended."""
+    with suppress(OSError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return 0
 
 
 def _do(*words: str, check: bool = True) -> None:

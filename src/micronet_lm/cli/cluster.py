@@ -31,6 +31,7 @@ OPTIONS = {
     "--qos": "NAME",
     "--constraint": "FEATURES",
     "--setup": "COMMAND",
+    "--python": "COMMAND",
     "--slurm": "KEY=VALUE",
 }
 
@@ -44,6 +45,7 @@ _HELP = {
     "--qos": "quality of service",
     "--constraint": "features that a node must have",
     "--setup": "line of shell before the work, such as 'module load cuda'; may be repeated",
+    "--python": "what starts Python in a job, such as 'apptainer exec IMAGE python'",
     "--slurm": "any other option of sbatch, such as exclude=node7; may be repeated",
 }
 
@@ -89,6 +91,7 @@ def asked_pool(arguments: Arguments) -> "Pool":
             qos=arguments.qos,
             constraint=arguments.constraint,
             setup=tuple(arguments.setup),
+            python=arguments.python,
             more=dict(_pair(word) for word in arguments.slurm),
         ),
     )

@@ -46,16 +46,15 @@ class AdaptiveEmbedding(nn.Module):
             return linear(self.projections[0], F.embedding(ids, weight(self.tables[0])))
         flat = ids.flatten()
         places, vectors = [], []
-        for low, high, table, projection in zip(
-            self.bounds, self.bounds[1:], self.tables, self.projections, strict=False
+        for low, inside, table, projection in zip(
+            self.bounds, members(flat, self.bounds), self.tables, self.projections, strict=False
         ):
-            place = torch.nonzero((flat >= low) & (flat < high)).squeeze(1)
+            place = torch.nonzero(inside).squeeze(1)
             places.append(place)
             vectors.append(linear(projection, F.embedding(flat[place] - low, weight(table))))
-        order = torch.cat(places)
-        inverse = torch.empty_like(order)
-        inverse[order] = torch.arange(len(order), device=order.device)
-        return torch.cat(vectors).index_select(0, inverse).view(*ids.shape, self.width)
+        sorted_ = torch.cat(vectors)  # by bins
+        mixed = torch.empty_like(sorted_).index_copy(0, torch.cat(places), sorted_)
+        return mixed.view(*ids.shape, self.width)
 
 
 class AdaptiveSoftmax(nn.Module):
@@ -98,8 +97,8 @@ class AdaptiveSoftmax(nn.Module):
         first, weight, bias = self._first_bin(hidden, tables)
         entry = self._entries(words)
         result = _logit(first, entry, weight, bias) - linear_logsumexp(first, weight, bias)
-        for tail, (low, high) in enumerate(pairwise(self.bounds[1:]), start=1):
-            place = torch.nonzero((words >= low) & (words < high)).squeeze(1)
+        for tail, inside in enumerate(members(words, self.bounds[1:]), start=1):
+            low, place = self.bounds[tail], torch.nonzero(inside).squeeze(1)
             # A bin without words is computed too, on no rows: so all weights always have gradients,
             # and the optimizer's steps do not depend on how processes share a batch.
             x = self._projected(tail, hidden.index_select(0, place))
@@ -142,9 +141,11 @@ class AdaptiveSoftmax(nn.Module):
 
     def _entries(self, words: Tensor) -> Tensor:
         """Return the words' entries in the first bin: for a word of a tail, that of its bin."""
-        entry = words
-        for tail, low in enumerate(self.bounds[1:-1]):
-            entry = torch.where(words >= low, self.bounds[1] + tail, entry)
+        if len(self.bounds) == 2:
+            return words
+        entry = words.clamp(max=self.bounds[1])
+        for low in self.bounds[2:-1]:
+            entry += words >= low
         return entry
 
     def _first_bin(self, hidden: Tensor, tables: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
@@ -165,6 +166,12 @@ class AdaptiveSoftmax(nn.Module):
         x = self.arithmetic.linear(projection, hidden)
         before = sum(isinstance(p, nn.Linear) for p in self.projections[:number])
         return self.arithmetic.activation(Place.PROJECTED, before, x)
+
+
+def members(words: Tensor, bounds: Sequence[int]) -> list[Tensor]:
+    """Return for each bin which words lie in it; no word may lie above the last one."""
+    above = [words >= low for low in bounds[:-1]]
+    return [*(own > next_ for own, next_ in pairwise(above)), *above[-1:]]
 
 
 def _projection(source: int, target: int) -> nn.Module:

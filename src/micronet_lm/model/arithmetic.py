@@ -40,8 +40,8 @@ class Arithmetic:
     def attention(
         self, q: Tensor, k: Tensor, v: Tensor, positions: Tensor, missing: int, layer: int
     ) -> Tensor:
-        """Return attention's weighted values, as `windowed_attention` of unscaled queries."""
-        return windowed_attention(q * q.shape[-1] ** -0.5, k, v, positions, missing)
+        """Return attention's weighted values, as `windowed_attention` has them."""
+        return windowed_attention(q, k, v, positions, missing, factor=q.shape[-1] ** -0.5)
 
     def activation(self, place: Place, number: int, x: Tensor) -> Tensor:
         """Return an activation as it is passed on."""
@@ -103,9 +103,10 @@ class QuantizedArithmetic(Arithmetic):
         if self._exact:
             q, k, v, positions = (tensor.double() for tensor in (q, k, v, positions))
         elif quantizers is None:
-            return windowed_attention(q * scale, k, v, positions, missing)
+            return windowed_attention(q, k, v, positions, missing, factor=scale)
         rounding = AttentionRounding(quantizers, layer)
-        return windowed_attention(q * scale, k, v, positions, missing, rounding).to(torch.float32)
+        mixed = windowed_attention(q, k, v, positions, missing, rounding, factor=scale)
+        return mixed.to(torch.float32)
 
     def activation(self, place: Place, number: int, x: Tensor) -> Tensor:
         """Return an activation, as integers times a scale where the place is quantized."""

@@ -9,6 +9,7 @@ more. So the row of a new word is set at once, and gradient descent refines it l
 import torch
 from torch import Tensor
 
+from micronet_lm.model.adaptive import members
 from micronet_lm.model.transformer import LanguageModel
 
 
@@ -24,20 +25,21 @@ def hebbian_update(
     and stay unchanged. Return the number of rows moved.
     """
     moving = seen[words] < limit
+    rates = (seen + 1).reciprocal().clamp_min(gamma)  # of all words at once
     moved = 0
     softmax, bounds = model.softmax, model.softmax.bounds
-    for low, high, table, projection in zip(
-        bounds, bounds[1:], model.embedding.tables, softmax.projections, strict=False
+    for low, inside, table, projection in zip(
+        bounds, members(words, bounds), model.embedding.tables, softmax.projections, strict=False
     ):
-        place = torch.nonzero(moving & (words >= low) & (words < high)).squeeze(1)
+        place = torch.nonzero(moving & inside).squeeze(1)
         word, number, count = torch.unique(words[place], return_inverse=True, return_counts=True)
-        rows = table[word - low]  # (U, E) a copy
+        entry = word - low
+        rows = table[entry]  # (U, E) a copy
         activation = projection(hidden.index_select(0, place).to(rows.dtype))  # (N', E)
         length = activation.norm(dim=1).clamp_min(torch.finfo(rows.dtype).tiny)
         activation *= (rows.norm(dim=1)[number] / length).unsqueeze(1)
         mean = torch.zeros_like(rows).index_add_(0, number, activation) / count.unsqueeze(1)
-        rate = (1 / (seen[word] + 1)).clamp_min(gamma).unsqueeze(1).to(rows.dtype)
-        table[word - low] = torch.lerp(rows, mean, rate)
+        table[entry] = torch.lerp(rows, mean, rates[word].unsqueeze(1).to(rows.dtype))
         moved += len(word)
     seen.index_add_(0, words, torch.ones_like(words, dtype=seen.dtype))
     return moved

@@ -48,7 +48,7 @@ class _LinearLogSumExp(torch.autograd.Function):
                 ]
                 kept.append(softmax)
             ctx.save_for_backward(x, weight, *kept)
-            return torch.cat(totals)
+            return totals[0] if len(totals) == 1 else torch.cat(totals)
         # Pieces of words: each has its own total, and the totals have theirs.
         by_piece = torch.stack(
             [room.logsumexp(x, weight[piece]) for piece in pieces(words, count, sizes.logits)]
@@ -65,10 +65,12 @@ class _LinearLogSumExp(torch.autograd.Function):
         gradient = gradients[0].to(x.dtype).unsqueeze(1)  # (N, 1)
         # Scaling x and the results by the gradient saves scaling the much larger softmax.
         if kept:
-            d_x, d_weight = torch.empty_like(x), torch.zeros_like(weight)
-            for block, softmax in zip(pieces(count, words, sizes.logits_block), kept, strict=True):
+            d_x, d_weight = torch.empty_like(x), torch.empty_like(weight)
+            blocks = pieces(count, words, sizes.logits_block)
+            for number, (block, softmax) in enumerate(zip(blocks, kept, strict=True)):
                 torch.mm(softmax, weight, out=d_x[block])
-                d_weight.addmm_(softmax.mT, x[block] * gradient[block])
+                beta = min(number, 1)  # the first block's product is written, the others added
+                d_weight.addmm_(softmax.mT, x[block] * gradient[block], beta=beta)
             return d_x.mul_(gradient), d_weight
         d_x, d_weight = torch.zeros_like(x), torch.empty_like(weight)
         room = Room(x)

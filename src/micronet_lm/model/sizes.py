@@ -36,6 +36,10 @@ class Sizes:
     """Whether one operation adds the gradients of keys that several blocks share, or one per block
     that sees a key."""
 
+    masks_attention: bool
+    """Whether attention computes and masks the scores outside its band: fewer operations, on half
+    as many scores again."""
+
     distribution: int
     """Largest block of whole distributions in bytes: tokens × vocabulary in fp32."""
 
@@ -54,6 +58,7 @@ CPU = Sizes(
     recalled=0,
     attention_queries=48,
     adds_overlaps_at_once=False,
+    masks_attention=False,
     # Above half of what the C library keeps (see `training.memory`), every block and its running
     # sums in fp64 would be fresh memory from the system: 64 MB are half as fast.
     distribution=16 << 20,
@@ -70,6 +75,7 @@ GPU = Sizes(
     recalled=512 << 20,
     attention_queries=48,
     adds_overlaps_at_once=True,
+    masks_attention=True,
     distribution=512 << 20,
     compared_rows=1024,
     chunk=16_128,

@@ -30,8 +30,8 @@ class Place:
 
 
 LAUNCHES = 3_000
-"""Operations that torch calls in a training step: 1,892 were counted for the paper's student with a
-cache, 3,228 for its teacher, both without a GPU (docs/cluster.md)."""
+"""Operations that torch calls in a training step: 1,704 were counted for the paper's student with a
+cache, 2,888 for its teacher, both without a GPU (docs/cluster.md)."""
 
 PLACES = (
     Place(name="1 core", speed=25e9),

@@ -49,6 +49,8 @@ class Resources:
     constraint: str | None = None
     setup: tuple[str, ...] = ()
     """Lines of shell that run before the work, such as `module load`."""
+    python: str | None = None
+    """Shell words that start Python in a job, such as those of a container; None: this Python."""
     more: Mapping[str, str] = field(default_factory=dict)
     """Other options of sbatch, by their names."""
 

@@ -176,7 +176,10 @@ class ClusterJobs(LocalJobs):
         if self._silent and not self._ask():
             return False
         executor = submitit.AutoExecutor(
-            folder=self.folder, cluster="slurm", slurm_max_num_timeout=TIMEOUTS
+            folder=self.folder,
+            cluster="slurm",
+            slurm_max_num_timeout=TIMEOUTS,
+            slurm_python=self._resources.python,
         )
         nodes, each = self._resources.node_count(stage), self._resources.processes(stage)
         cost = self._costs.get(stage.fingerprint, Cost())

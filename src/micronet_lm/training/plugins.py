@@ -1,7 +1,7 @@
 """The two ways for a technique to join the training loop: an objective, or a plug-in."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from torch import Tensor
@@ -33,6 +33,16 @@ class Batch:
 
     prefix: Tensor | None = None
     """(B, P) words before the inputs, to read without gradients, if any."""
+
+    def part(self, rows: slice) -> "Batch":
+        """Return some of the sequences."""
+        return replace(
+            self,
+            inputs=self.inputs[rows],
+            targets=self.targets[rows],
+            starts=self.starts[rows],
+            prefix=None if self.prefix is None else self.prefix[rows],
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

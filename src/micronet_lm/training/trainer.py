@@ -118,18 +118,13 @@ class Trainer:
         hidden, reported = [], []
         for part in range(config.accumulate):
             rows = slice(part * self._rows, (part + 1) * self._rows)
-            batch = replace(
-                share,
-                inputs=share.inputs[rows],
-                targets=share.targets[rows],
-                starts=share.starts[rows],
-                prefix=None if share.prefix is None else share.prefix[rows],
-            )
+            batch = share.part(rows) if config.accumulate > 1 else share
             stream = None if share.fresh else self._streams[part]
             with self._no_sync() if part < config.accumulate - 1 else nullcontext():
                 with autocast(self._products, processes.device):
                     part_loss, states, self._streams[part] = self._loss(batch, stream)
-                self._scaler.scaled(part_loss.total / config.accumulate).backward()
+                total, parts = part_loss.total, config.accumulate
+                self._scaler.scaled(total / parts if parts > 1 else total).backward()
             reported.append(part_loss.reported())
             hidden.append(states.detach())
         if number + 1 < config.steps:
@@ -152,7 +147,7 @@ class Trainer:
             what = "the gradient" if math.isfinite(loss) else f"the loss ({loss})"
             raise self._divergence(f"step {number + 1}: {what} is not finite", rate)
         if self._plugins:
-            states = torch.cat(hidden)
+            states = torch.cat(hidden) if len(hidden) > 1 else hidden[0]
             for plugin in self._plugins:
                 plugin.after_step(self.model, states, share)
 
