@@ -1,5 +1,7 @@
 """Windowed attention against the same thing computed directly, with a mask over all keys."""
 
+from collections.abc import Iterator
+
 import pytest
 import torch
 from tests.support.sizes import set_sizes
@@ -86,6 +88,29 @@ def test_the_ways_of_a_gpu(
     ways = ["adds_overlaps_at_once", "masks_attention"] if way == "both" else [way]
     set_sizes(monkeypatch, **dict.fromkeys(ways, True))
     check_gradients(inputs(2, time, context), int(share_missing * (context - 1)))
+
+
+@pytest.fixture
+def _nan_in_new_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Fill memory that nobody has written with NaN, so that whoever reads it is found."""
+    before = torch.are_deterministic_algorithms_enabled()
+    monkeypatch.setattr(torch.utils.deterministic, "fill_uninitialized_memory", True)
+    torch.use_deterministic_algorithms(True)
+    yield
+    torch.use_deterministic_algorithms(before)
+
+
+@pytest.mark.usefixtures("_nan_in_new_memory")
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("time", [3, 48, 97])
+@pytest.mark.parametrize("masks", [False, True])
+def test_no_memory_is_read_before_it_is_written(
+    batch: int, time: int, masks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also for one sequence of one block, whose queries are a view with gaps."""
+    assert torch.empty(3).isnan().all()
+    set_sizes(monkeypatch, masks_attention=masks, adds_overlaps_at_once=masks)
+    check_gradients(inputs(batch, time, 7), 3)
 
 
 def test_block_size_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

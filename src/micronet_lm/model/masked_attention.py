@@ -77,8 +77,11 @@ class _MaskedAttention(torch.autograd.Function):
         flat = band(d_scores, context).flatten(0, 1)  # (G·R, C)
         d_positions = torch.empty_like(positions)  # (K, C)
         d_positions.addmm_(q.flatten(0, 1).mT, flat, beta=0, alpha=factor)
-        d_queries = torch.empty_like(q)  # (G, R, K)
-        d_queries.flatten(0, 1).addmm_(flat, positions.mT, beta=0, alpha=factor)
+        d_queries = q.new_empty(
+            len(flat), q.shape[2]
+        )  # (G·R, K): q itself may be a view without it
+        d_queries.addmm_(flat, positions.mT, beta=0, alpha=factor)
+        d_queries = d_queries.view(q.shape)  # (G, R, K)
         d_queries.baddbmm_(d_scores, k, alpha=factor)
         d_keys = torch.empty_like(k)  # (G, S, K)
         d_keys.baddbmm_(d_scores.mT, q, beta=0, alpha=factor)
