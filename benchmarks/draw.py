@@ -122,13 +122,14 @@ def draw_widths(axes: Axes, measured: dict[str, Any]) -> None:
 
 def draw_frontier(axes: Axes, measured: dict[str, Any]) -> None:
     """Draw test perplexity over bytes, one line per family of models, points with their names."""
-    for family, points in measured.items():
+    for number, (family, points) in enumerate(measured.items()):
+        above = 5 if number else -11  # our own names stand below their points
         ordered = sorted(points, key=lambda point: point["bytes"])
         places = [(point["bytes"] / 1e6, point["test"]) for point in ordered]
         axes.plot(*zip(*places, strict=True), "o-", label=family)
         for point, place in zip(ordered, places, strict=True):
             name = point.get("name", "")
-            axes.annotate(name, place, textcoords="offset points", xytext=(4, 5), fontsize=7)
+            axes.annotate(name, place, textcoords="offset points", xytext=(4, above), fontsize=7)
     axes.set(xlabel="megabytes", ylabel="test perplexity", xscale="log", yscale="log")
     axes.set_xlim(right=400)  # room for the names of the largest
     for axis, ticks in (

@@ -224,7 +224,13 @@ def test_the_verb_says_which_values_it_kept(
 def test_presets_of_the_paper_search_its_way() -> None:
     searching = [n for n in preset_names() if load_recipe(n).search]
     assert len(searching) > 40
-    ours = {"demo/micronet", "demo/searched-again", "demo/shipped", "wikitext-2/medium-file"}
+    ours = {
+        "demo/micronet",
+        "demo/searched-again",
+        "demo/shipped",
+        "wikitext-2/medium-file",
+        "wikitext-2/small-file",
+    }
     for name in searching:
         search = load_recipe(name).search
         assert search is not None
