@@ -39,6 +39,7 @@ KINDS = {
     "integers": INTEGERS,
     "n-grams": replace(CACHED, ngrams=2),
     "ramp": replace(CACHED, ramp=8),
+    "fade": replace(CACHED, fade=5),
     "no-cache": Choice(seed=3),
 }
 

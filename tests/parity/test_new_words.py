@@ -19,8 +19,8 @@ SPELLED = [-9.0, -17.5, -4.0]
 
 @pytest.mark.parametrize(
     "choice",
-    [CACHED, INTEGERS, Choice(seed=3), Choice(seed=4, cache=40, ramp=30)],
-    ids=["floats", "integers", "no-cache", "ramp"],
+    [CACHED, INTEGERS, Choice(seed=3), Choice(seed=4, cache=40, ramp=30, fade=7)],
+    ids=["floats", "integers", "no-cache", "ramp-and-fade"],
 )
 def test_new_words_in_all_three(choice: Choice, tmp_path: Path) -> None:
     packed = random_model(SMALL, choice)

@@ -61,7 +61,7 @@ def test_votes_are_those_of_the_definition(name: Name, tmp_path: Path) -> None:
         assert session.influence(ids[place], 3).voters == found.voters[:3]
 
 
-LONG = Choice(seed=6, cache=1200, ramp=700, sparsity=0.3)
+LONG = Choice(seed=6, cache=1200, ramp=700, fade=400, sparsity=0.3)
 TABLE = Choice(seed=7, cache=50, ngrams=3, share=0.4, lam=0.3, theta=0.1)
 
 

@@ -39,6 +39,7 @@ CHOICES = {
     "8 bits": Choice(cache=5, bits=8, places=CODE_PLACES),
     "pruned": Choice(cache=5, sparsity=0.5, bits=9, places=CODE_PLACES),
     "unquantized": Choice(cache=5),
+    "fading": Choice(cache=50, fade=9, bits=8, places=CODE_PLACES),
     "hostile": Choice(cache=3, sparsity=0.4, bits=9, places=CODE_PLACES),
 }
 

@@ -93,12 +93,17 @@ class Cache(nn.Module):
 
         `words` (B, T) are the true words after `hidden` (B, T, D).
         """
+        log_cache = self.recalled(hidden, asked, words, memory)
+        return self.mix(log_softmax, log_cache, _or_nothing(memory, hidden).words.shape[1])
+
+    def recalled(
+        self, hidden: Tensor, asked: Tensor, words: Tensor, memory: Memory | None
+    ) -> Tensor:
+        """Return log P_cache (B, T, K) of the `asked` words, not yet mixed."""
         past = _or_nothing(memory, hidden)
         every = torch.cat([past.words, words], dim=1)
-        log_cache = recall_several(
-            self.theta * hidden, hidden, every, asked, past.states, self.size, self.fade
-        )
-        return self.mix(log_softmax, log_cache, past.words.shape[1])
+        queries = self.theta * hidden
+        return recall_several(queries, hidden, every, asked, past.states, self.size, self.fade)
 
     def log_distribution(
         self, log_softmax: Tensor, hidden: Tensor, words: Tensor, memory: Memory | None

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from micronet_lm.errors import CorpusError
 from micronet_lm.model import LanguageModel, Memory
-from micronet_lm.model.recall import recall_several
 from micronet_lm.model.sizes import sizes_for
 from micronet_lm.training.device import on_device
 from micronet_lm.training.evaluation import hidden_states
@@ -55,13 +54,8 @@ def open_log_probabilities(
         if model.cache is not None:
             states, following = hidden.unsqueeze(0), own.unsqueeze(0)
             held = 0 if memory is None else memory.words.shape[1]
-            past = states[:, :0] if memory is None else memory.states
-            before = following[:, :0] if memory is None else memory.words
             asked = torch.stack([following, torch.full_like(following, unknown)], dim=2)
-            every = torch.cat([before, following], dim=1)
-            log_cache = recall_several(
-                model.cache.theta * states, states, every, asked, past, model.cache.size
-            ).double()
+            log_cache = model.cache.recalled(states, asked, following, memory).double()
             votes = torch.where(new, log_cache[..., 1] + extra, -torch.inf)
             votes = torch.logaddexp(log_cache[..., 0], votes)
             result = model.cache.mix(result.unsqueeze(0), votes, held)[0]
