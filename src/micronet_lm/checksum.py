@@ -17,10 +17,18 @@ _BLOCK = 8192
 """Words of 8 bytes whose sum is one step."""
 _ALL = (1 << 64) - 1
 
+SUM_BYTES = 8
+"""Length of a checksum as bytes."""
+
 
 def checksum(data: "bytes | memoryview | NDArray[np.uint8]") -> str:
     """Return the checksum of some bytes, as 16 hexadecimal digits."""
     return f"{_fastest()(np.frombuffer(data, np.uint8)):016x}"
+
+
+def checksum_bytes(data: "bytes | memoryview") -> bytes:
+    """Return the checksum of some bytes as it is written behind them: little-endian."""
+    return int(checksum(data), 16).to_bytes(SUM_BYTES, "little")
 
 
 def checksum_in_numpy(data: NDArray[np.uint8]) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from micronet_lm.artifact.metadata import LONGEST_METADATA, refuse, strict_json
-from micronet_lm.checksum import checksum
+from micronet_lm.checksum import SUM_BYTES, checksum_bytes
 from micronet_lm.errors import ArtifactError
 from micronet_lm.files import open_regular
 from micronet_lm.strict_json import short
@@ -24,8 +24,6 @@ LENGTH = 8
 LONGEST_HEADER = 16 << 20
 CHECKSUM = "checksum"
 """Name of the last tensor, which holds the checksum of all bytes before it."""
-_SUM = 8
-"""Size of a checksum in bytes."""
 _TYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "U8": np.dtype("u1")}
 
 
@@ -133,7 +131,11 @@ def write_container(
             "data_offsets": [at, at := at + array.nbytes],
         }
     if with_checksum:
-        header[CHECKSUM] = {"dtype": "U8", "shape": [_SUM], "data_offsets": [at, at + _SUM]}
+        header[CHECKSUM] = {
+            "dtype": "U8",
+            "shape": [SUM_BYTES],
+            "data_offsets": [at, at + SUM_BYTES],
+        }
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     text += b" " * (-len(text) % LENGTH)
     data = b"".join(
@@ -142,16 +144,16 @@ def write_container(
     with path.open("wb") as file:
         file.write(data)
         if with_checksum:
-            file.write(int(checksum(data), 16).to_bytes(_SUM, "little"))
+            file.write(checksum_bytes(data))
 
 
 def _check_sum(part: Part | None, data: bytes) -> bool:
     """Compare the file's bytes with its checksum; return whether it has one."""
     if part is None:
         return False
-    if (part.dtype, part.shape, part.end) != ("U8", (_SUM,), len(data)):
+    if (part.dtype, part.shape, part.end) != ("U8", (SUM_BYTES,), len(data)):
         refuse("its tensor checksum is not the file's last 8 bytes")
-    if int(checksum(memoryview(data)[:-_SUM]), 16) != int.from_bytes(data[-_SUM:], "little"):
+    if checksum_bytes(memoryview(data)[:-SUM_BYTES]) != data[-SUM_BYTES:]:
         refuse("its bytes do not have the checksum that was written with them: it is damaged")
     return True
 

@@ -8,13 +8,12 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from micronet_lm.checksum import checksum
+from micronet_lm.checksum import SUM_BYTES, checksum_bytes
 from micronet_lm.errors import PersonalError
 
 MAGIC = b"MNPERSN1"
 _HEADER = struct.Struct("<8sQIIII")
 _WORD = struct.Struct("<IH")
-_SUM = 8
 MOST_WORDS = 4096
 """Words outside the vocabulary that are kept."""
 LONGEST_WORD = 128
@@ -40,7 +39,7 @@ class Frame:
     def most_bytes(self) -> int:
         """Size of the largest file."""
         words = MOST_WORDS * (_WORD.size + LONGEST_WORD)
-        return _HEADER.size + words + self.states * (4 + 2 * self.width) + _SUM
+        return _HEADER.size + words + self.states * (4 + 2 * self.width) + SUM_BYTES
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -83,15 +82,15 @@ def encoded(memories: Memories, frame: Frame) -> bytes:
     parts.append(memories.following.astype("<i4").tobytes())
     parts.append(memories.states.astype("<f2").tobytes())
     body = b"".join(parts)
-    return body + int(checksum(body), 16).to_bytes(_SUM, "little")
+    return body + checksum_bytes(body)
 
 
 def whole_body(data: bytes) -> bytes:
     """Return a file without its checksum; refuse a file that does not have the right one."""
-    if len(data) < _HEADER.size + _SUM or data[:8] != MAGIC:
+    if len(data) < _HEADER.size + SUM_BYTES or data[:8] != MAGIC:
         _refuse("is not a personal memory of this version")
-    body = data[:-_SUM]
-    if int(checksum(body), 16) != int.from_bytes(data[-_SUM:], "little"):
+    body = data[:-SUM_BYTES]
+    if checksum_bytes(body) != data[-SUM_BYTES:]:
         _refuse("is truncated or damaged: its checksum is wrong")
     return body
 

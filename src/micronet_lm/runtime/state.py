@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from micronet_lm.checksum import checksum
+from micronet_lm.checksum import SUM_BYTES, checksum_bytes
 from micronet_lm.corpus.vocabulary import UNK
 from micronet_lm.errors import InferenceError
 from micronet_lm.runtime.engine import Ids, Session
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 _MAGIC = b"micronet state 2\n"
 _UNCHECKED = b"micronet state 1\n"  # what version 0.1 saved, without a checksum
-_SUM = 8  # bytes of the checksum
 _TRIES = 32  # draws until a token comes that can be shown; then the likeliest such token is taken
 
 
@@ -236,7 +235,7 @@ class State:
         """Return the whole state as bytes, for the same model and engine."""
         place = self._reader.place.to_json().encode()
         body = b"".join([len(place).to_bytes(4, "little"), place, self._session.save()])
-        return b"".join([_MAGIC, int(checksum(body), 16).to_bytes(_SUM, "little"), body])
+        return b"".join([_MAGIC, checksum_bytes(body), body])
 
     def restore(self, saved: bytes) -> None:
         """Restore a saved state."""
@@ -337,9 +336,9 @@ def _body(saved: bytes) -> bytes:
     """Return what is behind the magic bytes and the checksum, which is compared."""
     if isinstance(saved, bytes):
         if saved.startswith(_MAGIC):
-            start = len(_MAGIC) + _SUM
+            start = len(_MAGIC) + SUM_BYTES
             body, kept = saved[start:], saved[len(_MAGIC) : start]
-            if int(checksum(body), 16).to_bytes(_SUM, "little") != kept:
+            if checksum_bytes(body) != kept:
                 raise InferenceError("the saved state is damaged: save it again")
             return body
         if saved.startswith(_UNCHECKED) and len(saved) >= len(_UNCHECKED) + 4:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from micronet_lm.checksum import checksum
+from micronet_lm.checksum import SUM_BYTES, checksum_bytes
 from micronet_lm.errors import MicronetError
 from micronet_lm.files import make_folder, open_regular, replacing
 from micronet_lm.strict_json import parse_json
@@ -20,8 +20,6 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{22}\.session")
 _MAGIC, _WITHOUT_CHECKSUM = "micronet session 2", "micronet session 1"
 MARK = b'{"micronet": "micronet session '
 """What a file begins with."""
-_SUM = 8
-"""Bytes of the checksum."""
 
 
 class DamagedSessionError(MicronetError):
@@ -60,7 +58,7 @@ class SessionFiles:
         """Write a session; a kill at any moment leaves the old file or the new one."""
         data = json.dumps({"micronet": _MAGIC, **vars(about)}).encode() + b"\n" + state
         with replacing(self._path(name), mode=0o600) as temporary:
-            temporary.write_bytes(data + _checksum(data))
+            temporary.write_bytes(data + checksum_bytes(data))
         self._seen[name] = time.time()
 
     def read(self, name: str) -> tuple[Saved, bytes]:
@@ -92,13 +90,9 @@ def parsed(data: bytes) -> tuple[Saved, bytes, bool]:
         if not newline or magic not in (_MAGIC, _WITHOUT_CHECKSUM):
             raise ValueError
         if magic == _MAGIC:
-            if data[-_SUM:] != _checksum(data[:-_SUM]):
+            if data[-SUM_BYTES:] != checksum_bytes(data[:-SUM_BYTES]):
                 raise ValueError
-            state = state[:-_SUM]
+            state = state[:-SUM_BYTES]
         return Saved(**fields), state, magic == _MAGIC
     except (ValueError, KeyError, TypeError, AttributeError):
         raise DamagedSessionError("the saved session is damaged: begin a new one") from None
-
-
-def _checksum(data: bytes) -> bytes:
-    return int(checksum(data), 16).to_bytes(_SUM, "little")

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from micronet_lm.checksum import checksum
+from micronet_lm.checksum import SUM_BYTES, checksum_bytes
 from micronet_lm.corpus.vocabulary import UNK
 from micronet_lm.errors import InferenceError
 from micronet_lm.runtime.engine import Floats, Ids, Influence
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from micronet_lm.runtime.reference.engine import NumpyEngine
 
 VERSION = 1
-_SUM = 8
 """Version of saved sessions; any other is refused."""
 
 
@@ -231,13 +230,14 @@ class NumpySession:
             tensors["read"] = np.array(self._read, np.int64)
         plain = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
         body = bytes(save(plain))
-        return body + _checksum(body)
+        return body + checksum_bytes(body)
 
     @classmethod
     def restored(cls, engine: "NumpyEngine", saved: bytes) -> "NumpySession":
         """Return the session that `save` wrote to these bytes; refuse anything else."""
         # What earlier versions saved ends without a checksum. A damaged one is 8 bytes too many.
-        body = saved[:-_SUM] if saved[-_SUM:] == _checksum(saved[:-_SUM]) else saved
+        summed = saved[-SUM_BYTES:] == checksum_bytes(saved[:-SUM_BYTES])
+        body = saved[:-SUM_BYTES] if summed else saved
         try:
             tensors = load(body)
             _check(tensors, engine)
@@ -316,10 +316,6 @@ def _added(tensors: dict[str, NDArray[Any]]) -> tuple[str, ...]:
     if "" in words:
         raise ValueError("an empty word")
     return words
-
-
-def _checksum(body: bytes) -> bytes:
-    return int(checksum(body), 16).to_bytes(_SUM, "little")
 
 
 def _check(tensors: dict[str, NDArray[Any]], engine: "NumpyEngine") -> None:
